@@ -133,8 +133,13 @@ class Case:
         return log is not None and log.source == LOG_DIRECTORY and replica not in self.electable
 
     def stopped_uncleanly(self, replica: int) -> bool:
-        """Whether the replica's disk tells that its broker was not shut down cleanly."""
-        return self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown
+        """Whether the replica's disk tells that Kafka will count its broker's shutdown as unclean."""
+        return self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown is True
+
+    def stopped_cleanly(self, replica: int) -> bool:
+        """Whether the replica's disk tells that Kafka will count its broker's shutdown as clean."""
+        registered = self.cluster.status(replica) is not BrokerStatus.UNREGISTERED
+        return registered and self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown is False
 
     def is_added_again(self, replica: int) -> bool:
         """Whether the replica is in the ELR while a reassignment adds it: it may be there since before another

@@ -20,8 +20,8 @@ MOST_TOGETHER = 3
 
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
-    """Forecasts for each absent replica of a partition that nobody leads: clean return, unclean return; of one whose
-    shutdown is known to have been unclean only that. None where the ELR decides and is not known, and none of
+    """Forecasts for each absent replica of a partition that nobody leads: clean return, unclean return; where it is
+    known how its shutdown counts only that one. None where the ELR decides and is not known, and none of
     `undecided_returns`. They hold for a return that comes before an election that is due (`change_now`)."""
     state = case.state
     if state.leader is not None and state.leader in case.electable:
@@ -71,7 +71,7 @@ def shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
     unregistered = case.cluster.status(replica) is BrokerStatus.UNREGISTERED
     if case.stopped_uncleanly(replica) or (unregistered and case.rules.elr):
         return (False,)
-    return (True, False)
+    return (True,) if case.stopped_cleanly(replica) else (True, False)
 
 
 def _forecast(case: Case, replica: int, clean: bool) -> Forecast:

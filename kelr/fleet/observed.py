@@ -146,7 +146,7 @@ def _log(topic: str, partition: int, leader_epoch: int | None, answer: LogAnswer
         "last_stable_offset": answer.last_stable_offset,
         "broker_epoch": answer.broker_epoch,
         "lineage": None if lineage is None else [{"epoch": one.epoch, "end_offset": one.end_offset} for one in lineage],
-        "unclean_shutdown": answer.unclean_shutdown,
+        "clean_shutdown": None if answer.unclean_shutdown is None else not answer.unclean_shutdown,
         "saved_high_watermark": answer.saved_high_watermark,
         "saved_epoch": answer.saved_epoch,
         "may_have_held_more": answer.may_have_held_more,

@@ -171,7 +171,7 @@ LOG_INFO = table(
     ("last_stable_offset", _LONG, ""),
     ("broker_epoch", _LONG, ""),
     ("lineage", _LINEAGE, "epochs and where each ends; null: not asked for"),
-    ("unclean_shutdown", _FLAG, ""),
+    ("clean_shutdown", _FLAG, "of its broker, as its disk tells; null: not known"),
     ("saved_high_watermark", _LONG, "on its disk, where that lies beyond the log's end"),
     ("saved_epoch", _INT, "the newest epoch of what it has lost of that; null: not known"),
     ("may_have_held_more", _FLAG, "other logs of its directory have lost their tails"),

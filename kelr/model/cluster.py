@@ -41,6 +41,10 @@ class Broker:
     rack: str | None = None
     broker_epoch: int | None = None
     """The offset of its registration record; None where the source does not tell (every released describe request)."""
+    registered_by_ms: int | None = None
+    """When it was registered with that epoch at the latest, in milliseconds since 1970 UTC; None: not known."""
+    log_dirs: tuple[str, ...] | None = None
+    """The ids of its log directories that are online, as registered; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,6 +305,9 @@ class Advice:
     is truncated. In documents a line, as for `elect`."""
     keep_down: tuple[int, ...] = ()
     """Brokers that stay down until the one to bring back leads: with them Kafka would elect a worse log."""
+    start: tuple[int, ...] = ()
+    """Where the advice is to bring a broker back: those that the text speaks of starting, `replica` first. Whether one
+    of them is enough, the text tells. Empty for `replica` alone."""
 
 
 class DamageKind(StrEnum):

@@ -48,10 +48,9 @@ class ReplicaLog:
     last_stable_offset: int | None = None
     """The LSO: the high watermark, or where the oldest transaction starts that this replica does not know to be ended
     below its high watermark. Consumers with isolation.level read_committed get nothing from there on."""
-    unclean_shutdown: bool = False
-    """Its broker's disk lacks the mark of a clean shutdown, so that its next registration counts as unclean; False
-    where that is not known."""
-
+    unclean_shutdown: bool | None = None
+    """Whether Kafka counts its broker's next registration as one after an unclean shutdown, by the marks of a clean one
+    on its disk (`kelr.sources.shutdown`); None: not known."""
     saved_high_watermark: int | None = None
     """The high watermark that its disk has saved, where that lies beyond `log_end`: the log once held what was
     committed up to there, and has lost it. None otherwise."""

@@ -228,6 +228,7 @@ class AdviceLine(_Line):
     elect: tuple[Text, ...]
     rescue: tuple[Text, ...]
     keep_down: Ids = ()
+    start: Ids = ()
 
 
 class ElectionLine(_Line):

@@ -21,6 +21,8 @@ class BrokerOnRecord:
     registered_at_ms: int | None
     """None where a checkpoint told of it: that was later."""
     directories: tuple[str, ...] = ()
+    registered_by_ms: int | None = None
+    """`registered_at_ms`; where a checkpoint told of it, that one's time."""
 
     @property
     def active(self) -> bool:

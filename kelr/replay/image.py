@@ -157,6 +157,7 @@ class MetadataImage:
             registered_at_offset=record.epoch,
             registered_at_ms=None if self._of_checkpoint else at.timestamp_ms,
             directories=record.directories,
+            registered_by_ms=at.timestamp_ms,
         )
         self._broker_is(at, record.broker, now, changes)
 

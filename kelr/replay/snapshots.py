@@ -163,6 +163,8 @@ def _broker(id_: int, on_record: BrokerOnRecord) -> Broker:
         port=endpoints[0].port if endpoints else None,
         rack=on_record.registration.rack,
         broker_epoch=on_record.registration.epoch,
+        registered_by_ms=on_record.registered_by_ms,
+        log_dirs=on_record.directories or None,
     )
 
 

@@ -16,6 +16,7 @@ from kelr.model import PartitionState
 
 if TYPE_CHECKING:
     from kelr.model import (
+        Broker,
         Cluster,
         LogAnswer,
         RecoveryQuorum,
@@ -133,6 +134,32 @@ class KnowsQuorums(Protocol):
 def quorums_of(source: Source, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
     """What the source tells of who holds everything committed; nothing where it has no metadata log."""
     return source.quorums(partitions) if isinstance(source, KnowsQuorums) else {}
+
+
+@runtime_checkable
+class KnowsRegistrations(Protocol):
+    """A source that has a metadata log at hand, which no request of released Kafka tells broker epochs like."""
+
+    def registrations(self) -> Registrations:
+        """The brokers as the log has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registrations:
+    """What is known of how brokers are registered."""
+
+    brokers: Mapping[int, Broker]
+    """By id; those that are registered, with their broker epochs."""
+    as_of_ms: int | None
+    """Up to when that is known, in milliseconds since 1970 UTC; None: until now."""
+
+
+def registrations_of(source: Source) -> Registrations:
+    """What the source tells of how brokers are registered: by its metadata log, where it has one, else by what it says
+    of the cluster, without broker epochs where it does not tell them."""
+    if isinstance(source, KnowsRegistrations):
+        return source.registrations()
+    return Registrations({broker.id: broker for broker in source.cluster().brokers}, source.taken_at_ms)
 
 
 @runtime_checkable

@@ -24,9 +24,18 @@ from kelr.model import (
     TopicPartition,
     Unheard,
 )
-from kelr.sources.base import Page, Progress, Source, quorums_of, silence_of
+from kelr.sources.base import (
+    Page,
+    Progress,
+    Registrations,
+    Source,
+    quorums_of,
+    registrations_of,
+    silence_of,
+)
 from kelr.sources.doubt import Doubt, Shows, cut_logs, device_of, doubted, doubted_with
 from kelr.sources.merging import Merged, merge
+from kelr.sources.shutdown import read_since_registered, unclean_shutdown, words
 from kelr.sources.snapshot_collection import (
     CollectedDisk,
     CollectedLog,
@@ -79,6 +88,7 @@ class CollectedSource:
         self._checked = False
         self._believing = believing
         self._cut = cut_logs(self.merged.logs)
+        self._registrations: Registrations | None = None
         self._stale: dict[tuple[int, str], TopicPartition] = {}
         """Readings (broker, collection) that a partition shows to be from before the broker last ran."""
         self._stale_or_cut: dict[tuple[int, str], TopicPartition] = {}
@@ -101,7 +111,14 @@ class CollectedSource:
             for disk in one
             for text in disk.warnings
         )
-        return (*self.merged.conflicts, *dict.fromkeys(of_disks), *self._of_cut_directories())
+        return (*self.merged.conflicts, *dict.fromkeys(of_disks), *self._of_marks(), *self._of_cut_directories())
+
+    def _of_marks(self) -> Iterator[str]:
+        """Marks of clean shutdowns that make none."""
+        newest = (disks[0] for disks in self.merged.disks.values())
+        marked = (disk for disk in newest if any(one.clean_shutdown for one in disk.directories))
+        told = ((disk.broker, words(disk, self._registered)) for disk in marked)
+        return (f"broker {broker}: {text}" for broker, text in told if text is not None)
 
     def _of_cut_directories(self) -> Iterator[str]:
         """What a machine crash has done to whole directories, each said once."""
@@ -161,6 +178,7 @@ class CollectedSource:
     def forget(self) -> None:
         self._stale.clear()
         self._stale_or_cut.clear()
+        self._registrations = None
         self._source.forget()
 
     def close(self) -> None:
@@ -245,9 +263,10 @@ class CollectedSource:
         log = self._collected(state, answer.replica)
         if log is None:
             return self._not_on_disk(state, answer, cluster), None
-        why_not = _why_not(state, answer, log, cluster)
+        told = self._with_shutdown(self._with_its_disk(_as_answer(log), log))
+        why_not = _why_not(state, answer, log, told, cluster)
         if why_not is None:
-            return self._with_shutdown(self._with_its_disk(_as_answer(log), log)), log
+            return told, log
         if isinstance(log.answer, NotHeard):
             return answer, None
         end = f"its log in {log.name} (end {log.answer.log_end}) is not used: {why_not}"
@@ -260,13 +279,20 @@ class CollectedSource:
         return replace(answer, may_have_held_more=True)
 
     def _with_shutdown(self, answer: LogAnswer) -> LogAnswer:
-        """The log, with what its broker's disk tells of how it stopped: Kafka takes a shutdown for unclean where one of
-        the broker's directories lacks the mark (LogManager.readBrokerEpochFromCleanShutdownFiles)."""
+        """The log, with how its broker stopped, as its disk tells, and of that registration where that is the one."""
         disks = self.merged.disks.get(answer.replica, ())
         if isinstance(answer, NotHeard) or answer.source != LOG_DIRECTORY or not disks or disks[0].running:
             return answer
-        unclean = any(one.clean_shutdown is False and not one.single_replica for one in disks[0].directories)
-        return replace(answer, unclean_shutdown=unclean)
+        unclean = unclean_shutdown(disks, self._registered)
+        # Then its mark does not tell which registration left the log.
+        not_told = unclean and read_since_registered(disks[0], self._registered)
+        return replace(answer, unclean_shutdown=unclean, broker_epoch=None if not_told else answer.broker_epoch)
+
+    @property
+    def _registered(self) -> Registrations:
+        if self._registrations is None:
+            self._registrations = registrations_of(self._source)
+        return self._registrations
 
     def _not_on_disk(self, state: PartitionState, answer: NotHeard, cluster: Cluster) -> NotHeard:
         """What a disk tells that was read, and on which the replica was not found."""
@@ -305,8 +331,14 @@ def _is_up(answer: NotHeard, cluster: Cluster) -> str | None:
     return None
 
 
-def _why_not(state: PartitionState, answer: NotHeard, log: CollectedLog, cluster: Cluster) -> str | None:
-    """Why a collected log may not stand for the replica; None where it may."""
+def _why_not(
+    state: PartitionState, answer: NotHeard, log: CollectedLog, told: LogAnswer, cluster: Cluster
+) -> str | None:
+    """Why a collected log may not stand for the replica; None where it may.
+
+    Args:
+        told: the log with what is known of how its broker stopped.
+    """
     if log.topic_id is None or state.topic_id is None:
         return f"the topic id is not known {'to the collection' if log.topic_id is None else 'to the cluster'}"
     if log.topic_id != state.topic_id:
@@ -314,9 +346,7 @@ def _why_not(state: PartitionState, answer: NotHeard, log: CollectedLog, cluster
     up = _is_up(answer, cluster)
     if up is not None:
         return f"{up}, so the log may have changed since"
-    if isinstance(log.answer, NotHeard):
-        return None
-    return _outdated(state, log.answer, cluster)
+    return None if isinstance(told, NotHeard) else _outdated(state, told, cluster)
 
 
 def _outdated(state: PartitionState, log: ReplicaLog, cluster: Cluster) -> str | None:

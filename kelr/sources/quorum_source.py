@@ -19,7 +19,8 @@ from kelr.model import (
 )
 from kelr.replay.image import MetadataImage
 from kelr.replay.quorum import QuorumTracker
-from kelr.sources.base import Page, Progress, Source, silence_of
+from kelr.replay.snapshots import cluster_of_image
+from kelr.sources.base import Page, Progress, Registrations, Source, silence_of
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.moments import Moment, time_text
 from kelr.sources.metadata_log.replaying import check_understood, replay
@@ -57,6 +58,17 @@ class QuorumReader:
         if self._has_grown and not reaches:
             found, _ = self._found(self._replayed(), partitions)
         return found
+
+    def registrations(self) -> Registrations:
+        """Brokers as the log has them at its end, or at the moment up to which it is replayed.
+
+        Raises: as `quorums`.
+        """
+        if self._tracker is None or self._has_grown:
+            self._replayed()
+        at = self._image.at
+        brokers = cluster_of_image(self._image, cluster_id=None).brokers
+        return Registrations({broker.id: broker for broker in brokers}, None if at is None else at.timestamp_ms)
 
     def grows(self) -> None:
         """Replay the log anew if it does not reach as far as what is asked about next: a live one has grown."""
@@ -217,6 +229,12 @@ class QuorumSource:
         """See `KnowsQuorums.quorums`."""
         self.cluster()
         return self._reader.quorums(partitions)
+
+    def registrations(self) -> Registrations:
+        """See `KnowsRegistrations.registrations`. Those of a live controller hold until now."""
+        self.cluster()
+        known = self._reader.registrations()
+        return replace(known, as_of_ms=None) if self._follows else known
 
     def forget(self) -> None:
         if self._follows:

@@ -60,6 +60,8 @@ class BrokerLine(_Line):
     port: Annotated[int, Field(gt=0, lt=65536)] | None = None
     rack: Text | None = None
     broker_epoch: Offset | None = None
+    registered_by_ms: Offset | None = None
+    log_dirs: tuple[Text, ...] | None = None
 
 
 class ClusterLine(_Line):
@@ -87,6 +89,8 @@ class ClusterLine(_Line):
                     port=broker.port,
                     rack=broker.rack,
                     broker_epoch=broker.broker_epoch,
+                    registered_by_ms=broker.registered_by_ms,
+                    log_dirs=broker.log_dirs,
                 )
                 for broker in cluster.brokers
             ),
@@ -104,7 +108,16 @@ class ClusterLine(_Line):
         return Cluster(
             cluster_id=self.cluster_id,
             brokers=tuple(
-                Broker(broker.id, broker.status, broker.host, broker.port, broker.rack, broker.broker_epoch)
+                Broker(
+                    broker.id,
+                    broker.status,
+                    broker.host,
+                    broker.port,
+                    broker.rack,
+                    broker.broker_epoch,
+                    broker.registered_by_ms,
+                    broker.log_dirs,
+                )
                 for broker in self.brokers
             ),
             features=Features(self.finalized, self.supported, self.elect_leaders),
@@ -122,7 +135,7 @@ class DirectoryLine(_Line):
     path: Text
     directory_id: Text | None = None
     clean_shutdown: bool | None = None
-    broker_epoch: Offset | None = None
+    broker_epoch: Annotated[int, Field(ge=-1, le=2**63 - 1)] | None = None
     running: bool | None = None
     single_replica: bool = False
     error: Text | None = None
@@ -214,7 +227,7 @@ class LogLine(_Line):
     read_at_ms: Offset | None = None
     last_epoch_error: Text | None = None
     last_stable_offset: Offset | None = None
-    unclean_shutdown: bool = False
+    unclean_shutdown: bool | None = None
     saved_high_watermark: Offset | None = None
     saved_epoch: Int32 | None = None
     may_have_held_more: bool = False

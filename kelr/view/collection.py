@@ -62,7 +62,7 @@ def collection_view() -> View[Collected]:
                 "CLEAN SHUTDOWN",
                 value=lambda row: row.clean_shutdown,
                 type="boolean?",
-                about="Whether all directories carry the mark of a clean shutdown; null: not a disk.",
+                about="Whether all directories carry marks of a clean shutdown, of one broker epoch; null: not a disk.",
             ),
             Column(
                 "running",

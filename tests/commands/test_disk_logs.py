@@ -164,7 +164,7 @@ def test_a_snapshot_with_a_disk_is_explained_as_with_its_collection(
     for logs in both:
         (found,) = (log for log in logs if log.replica == 1)
         assert isinstance(found, ReplicaLog)
-        assert (found.log_end, found.source, found.unclean_shutdown) == (140, LOG_DIRECTORY, False)
+        assert (found.log_end, found.source, found.unclean_shutdown) == (140, LOG_DIRECTORY, None)
 
     monkeypatch.setattr("kelr.commands.session.open_source", open_source)
     explained = kelr("explain", "orders:1", "--snapshot", "here.kelr", "-o", "json")

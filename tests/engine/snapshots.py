@@ -121,7 +121,7 @@ def answers(draw: st.DrawFn, replica: int) -> LogAnswer:
         source=draw(st.sampled_from(("ListOffsets+Fetch", LOG_DIRECTORY))),
         read_at_ms=draw(times),
         last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)" if blind else None,
-        unclean_shutdown=draw(st.booleans()),
+        unclean_shutdown=draw(st.none() | st.booleans()),
     )
 
 

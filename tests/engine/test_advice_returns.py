@@ -57,7 +57,7 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 4)
     assert advice.text == (
-        "Broker 4 is in the ELR and was not shut down cleanly (its disk lacks the mark of it), so no return is clean."
+        "Broker 4 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean."
         " First save what its return truncates: 225 offsets of broker 3, from 160 on. Bring broker 4 back: its log was"
         " read from its disk and ends at 265, the best of all replicas. Kafka elects it at once."
     )
@@ -116,7 +116,7 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text == (
-        "Brokers 2 and 3 are in the ELR and were not shut down cleanly (their disks lack the mark of it), so no return"
+        "Brokers 2 and 3 are in the ELR and were not shut down cleanly, as their disks show, so no return"
         " is clean. First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on. Bring"
         " broker 3 back: its log (read from its disk) is the best of all replicas; while broker 2 is down, nobody is"
         " elected by its return, so then designate 3, which loses 64 offsets. With broker 2 back, too, Kafka elects 3"

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.controller import ELR_4_3, KRAFT
+from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, KIP966_NONE, KRAFT, RuleSet
 from kelr.engine import decide
+from kelr.engine.planning.refusals import advised
+from kelr.engine.planning.subject import subject_of
 from kelr.model import (
     LOG_DIRECTORY,
     Advice,
@@ -26,6 +28,7 @@ from kelr.model import (
     Unheard,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+from tests.engine.planned import decided, designated, election, known
 
 ONE_DOWN = cluster_of(live=(2, 3), fenced=(1,))
 ALL_DOWN = cluster_of(live=(), fenced=(1, 2, 3))
@@ -256,7 +259,7 @@ def test_of_a_broker_that_was_not_shut_down_cleanly_no_clean_return_is_foretold(
     assert only.loss.grade is not Grade.PROVEN_NONE
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert found.advice.text.startswith(
-        "Broker 1 is in the ELR and was not shut down cleanly (its disk lacks the mark of it), so no return is clean."
+        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean."
         " Bring broker 1 back: its log was read from its disk and ends at 135, the best of all replicas."
     )
     assert "after a clean shutdown" not in found.advice.text
@@ -283,9 +286,60 @@ def test_another_member_of_the_elr_is_waited_for_where_one_was_killed() -> None:
     assert (found.waits_for, found.advice.replica) == ((2,), 2)
 
 
+@pytest.mark.parametrize("rules", [ELR_4_3, ELR_4_0, KIP966_BALANCED, KIP966_NONE], ids=lambda rules: rules.name)
+@pytest.mark.parametrize("live", [(), (3,)])
+def test_nobody_is_promised_a_clean_return_of_a_broker_that_was_not_shut_down_cleanly(
+    rules: RuleSet, live: tuple[int, ...]
+) -> None:
+    """Whoever is in the ELR, and whatever else is known: text, forecasts and the plan's list of brokers agree."""
+    state, cluster = leaderless((1, 2, 3), elr=(1, 2)), cluster_of(live=live, fenced=tuple({1, 2, 3} - {*live}))
+    three = THREE if live else silent(3)
+    first, second = disk(NEWER), disk(replace(TWO, source=LOG_DIRECTORY))
+    for one in (killed(first), replace(first, unclean_shutdown=False), first, silent(1)):
+        for two in (killed(second), replace(second, unclean_shutdown=False), second, silent(2)):
+            logs = (one, two, three)
+            snapshot = snapshot_of(state, cluster, logs)
+            found = decided(snapshot, rules)
+            advice = found.advice
+            stopped = {log.replica: getattr(log, "unclean_shutdown", None) for log in logs}
+            subject = subject_of(snapshot, found)
+            assert subject is not None
+            listed = advised(subject).brokers  # the plan's
+            if "after a clean shutdown nothing committed" in advice.text:
+                assert not any(stopped[broker] is True for broker in listed), (advice.text, stopped, listed)
+            if "so nothing committed is lost" in advice.text:
+                assert listed
+                assert all(stopped[broker] is False for broker in listed), (advice.text, stopped, listed)
+            if advice.action is AdviceAction.BRING_BACK and advice.replica is not None:
+                named = advice.text.partition("ring ")[2] if "ring " in advice.text else advice.text
+                assert all(str(broker) in named for broker in listed), (advice.text, listed)
+
+
+def test_a_broker_whose_disk_shows_a_clean_shutdown_is_brought_back_first() -> None:
+    state, cluster = leaderless((1, 2, 3), elr=(1, 2)), cluster_of(live=(3,), fenced=(1, 2))
+    found = decision(state, cluster, (silent(1), replace(disk(TWO), unclean_shutdown=False), THREE))
+    (only,) = (one for one in found.forecasts if one.replica == 2)
+    assert (only.clean, only.elected, only.elected_by) == (True, 2, ElectedBy.ELR)
+    assert (found.advice.replica, found.advice.start) == (2, (2,))
+    assert found.advice.text.startswith(
+        "Bring broker 2 back first: in the ELR and shut down cleanly, as its disk shows, so nothing committed is lost."
+    )
+
+
+def test_a_plan_against_the_advice_names_the_one_manner_of_return_that_is_left() -> None:
+    state, cluster = leaderless((1, 2, 3), elr=(1, 2)), cluster_of(live=(3,), fenced=(1, 2))
+    snapshot = snapshot_of(known(state), cluster, (silent(1), replace(disk(TWO), unclean_shutdown=False), THREE))
+    planned = election(snapshot, designated(3))
+    (hold,) = (one for one in planned.hold if one.broker == 2)
+    assert hold.text.startswith("If broker 2 returns before the election, Kafka elects it as a member of the ELR, with")
+    (start,) = (one for one in planned.alternatives if one.start == 2)
+    assert start.note == "start broker 2: Kafka elects it as a member of the ELR, with all that was committed"
+
+
 def test_the_mark_is_asked_of_a_disk_alone() -> None:
-    live = replace(TWO, unclean_shutdown=True)
-    assert decision(IN_ELR, ONE_DOWN, (NEWER, live, THREE)) == decision(IN_ELR, ONE_DOWN, (NEWER, TWO, THREE))
+    for unclean in (True, False):
+        live = replace(TWO, unclean_shutdown=unclean)
+        assert decision(IN_ELR, ONE_DOWN, (NEWER, live, THREE)) == decision(IN_ELR, ONE_DOWN, (NEWER, TWO, THREE))
 
 
 @pytest.mark.parametrize("live", [(), (3,)])

@@ -491,7 +491,7 @@ def test_of_a_rack_each_broker_returns_as_its_own_disk_tells() -> None:
     snapshot = cases.snapshot_of(leaderless(elr=(1, 3)), cluster, [killed, log_of(2, (5, 9)), silent(3)])
     result = imagined(snapshot, "rack a returns")
     assert [(one.text, one.notes) for one in result.happened] == [
-        ("1 returns unclean", ("no mark of a clean shutdown on the disk of 1",)),
+        ("1 returns unclean", ("by its marks on disk the shutdown of 1 counts as unclean",)),
         ("3 returns clean", ("whether Kafka takes the stop of 3 for clean is not known",)),
     ]
     assert result.either_way == (3,)

@@ -131,7 +131,7 @@ def _answer(random: Random, replica: int) -> LogAnswer:
         broker_epoch=random.choice((None, 7, 8)),
         source=random.choice(("ListOffsets+Fetch", LOG_DIRECTORY)),
         read_at_ms=TAKEN_MS,
-        unclean_shutdown=random.random() < 0.5,
+        unclean_shutdown=random.choice((None, False, True, True)),
     )
 
 

@@ -6,6 +6,7 @@ A claim holds the very value that the output is made of, so that it is the produ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -132,8 +133,9 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
     known = _all_known(subject)
     for outcome in decision.elections:
         yield from _of_outcome(address, outcome, known=known)
+    manners = Counter(forecast.replica for forecast in decision.forecasts)
     for forecast in decision.forecasts:
-        yield from _of_forecast(address, forecast, known=known)
+        yield from _of_forecast(address, forecast, only=manners[forecast.replica] == 1, known=known)
     if decision.leader is None:
         text = decision.summary
         silence = silence_of_live(subject.case, decision.elected)
@@ -152,11 +154,12 @@ def _of_outcome(address: TopicPartition, outcome: Outcome, *, known: bool) -> It
         yield from claims_of_loss(address, option, outcome.loss, outcome.elected, sentence, known=known)
 
 
-def _of_forecast(address: TopicPartition, forecast: Forecast, *, known: bool) -> Iterator[Claim]:
+def _of_forecast(address: TopicPartition, forecast: Forecast, *, only: bool, known: bool) -> Iterator[Claim]:
     option = Option(returns=(forecast.replica,))
     how = "clean" if forecast.clean else "unclean"
     sentence = f"{how} return of {forecast.replica}: elects {forecast.elected} ({forecast.elected_by})"
-    yield Claim(Kind.RETURN, address, option, forecast, forecast.replica, sentence)
+    alone = "the only manner" if only else None
+    yield Claim(Kind.RETURN, address, option, forecast, forecast.replica, sentence, expects=alone)
     yield Claim(Kind.RETURN_SETS, address, option, forecast, forecast.replica, sentence)
     if forecast.loss is not None and forecast.elected is not None:
         for claim in claims_of_loss(address, option, forecast.loss, forecast.elected, sentence, known=known):

@@ -7,12 +7,13 @@ so an incident without some of its deeds is an incident too, and the others mean
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kelr.controller import Election, RuleSet, events
 from kelr.model import TopicPartition
 from kelr.simulation import Acks, SimulatedLog
+from kelr.sources.disk.files import NO_BROKER_EPOCH
 from tests.hindsight.world import QUIET_MS, SESSION_MS, Checkpoint, Setup, Topic, World, created
 
 
@@ -112,7 +113,7 @@ def random_incident(seed: int, rules: RuleSet) -> Incident:
     chance = random.Random(f"{seed} deeds")
     if chance.random() < _PLOTTED:
         return _plotted(chance, seed, setup, sight)
-    return Incident(seed, setup, _deeds(chance, setup), sight)
+    return Incident(seed, setup, (*_deeds(chance, setup), *_marks(random.Random(f"{seed} marks"), setup)), sight)
 
 
 def play(incident: Incident) -> World:
@@ -179,6 +180,13 @@ def _deeds(chance: random.Random, setup: Setup) -> tuple[Deed, ...]:
         if chance.random() < 0.7:
             deeds.append(_deed(chance, setup, "wait", number=chance.choice((1_000, 4_000, QUIET_MS))))
     return (*deeds, *_ending(chance, setup, rare))
+
+
+def _marks(chance: random.Random, setup: Setup) -> Iterator[Deed]:
+    """Marks of clean shutdowns are changed before anybody looks."""
+    for broker in setup.brokers if chance.random() < 0.4 else ():
+        if chance.random() < 0.7:
+            yield _deed(chance, setup, "change mark", broker)
 
 
 def _ending(chance: random.Random, setup: Setup, rare: list[str]) -> list[Deed]:
@@ -605,7 +613,7 @@ def _wait(world: World, deed: Deed, _chance: random.Random) -> None:
 def _crashed_logs(world: World, deed: Deed) -> Mapping[TopicPartition, SimulatedLog]:
     """The logs of a broker that is down and was not shut down cleanly: only those can have lost anything."""
     broker = deed.brokers[0]
-    if broker not in world.down or not world.crashed(broker):
+    if broker not in world.down or not world.crashed(broker) or broker in world.marks:
         return {}
     return {address: logs.logs[broker] for address in world.partitions if broker in (logs := world.logs(address)).logs}
 
@@ -696,6 +704,11 @@ def _unregister(world: World, deed: Deed, _chance: random.Random) -> None:
         world.running.ask(events.BrokerUnregistered(deed.brokers[0]))
 
 
+def _change_mark(world: World, deed: Deed, chance: random.Random) -> None:
+    """The mark of a clean shutdown is one of another life of the broker, or holds no broker epoch."""
+    world.change_mark(deed.brokers[0], chance.choice((None, NO_BROKER_EPOCH, 0, 1, 1_000_000)))
+
+
 def _read_disk(world: World, deed: Deed, _chance: random.Random) -> None:
     reading = world.read_disk(deed.brokers[0])
     if reading is not None:
@@ -735,6 +748,7 @@ _DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
     "elect uncleanly": _elect_uncleanly,
     "unregister": _unregister,
     "read disk": _read_disk,
+    "change mark": _change_mark,
 }
 _IN_PLOTS_ALONE = frozenset({"cancel reassignment", "forbid unclean"})
 _OF_A_PARTITION = _IN_PLOTS_ALONE | {
@@ -754,5 +768,6 @@ _OFTEN = {
     "heal": 3,
     "read disk": 1,
 }
-_RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait", "compact", *_CLIENTS} - _IN_PLOTS_ALONE
+_NOT_RARE = {"produce", "wait", "compact", "change mark", *_CLIENTS} | _IN_PLOTS_ALONE
+_RARE = frozenset(_DOES) - frozenset(_OFTEN) - _NOT_RARE
 _DISKS = ("read disk", "cut", "lose checkpoint", "wrong epochs", "empty disk")

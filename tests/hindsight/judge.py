@@ -125,6 +125,13 @@ def _by_itself(case: Case) -> _Answer:
 
 def _return(case: Case) -> _Answer:
     forecast: Forecast = case.claim.says
+    stopped = case.truth.clean.get(forecast.replica)
+    if (
+        case.happened.returned is not None
+        and None not in {case.claim.expects, stopped}
+        and stopped is not forecast.clean
+    ):
+        return Verdict.WRONG, f"its shutdown was {'clean' if stopped else 'unclean'}, and that is not foretold"
     if not _as_forecast(forecast, case):
         return Verdict.OPEN, ""
     assert case.happened.returned is not None

@@ -30,6 +30,7 @@ from kelr.model import (
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
 from kelr.sources.disk.collection import LogDirectory
+from kelr.sources.disk.files import NO_BROKER_EPOCH
 from kelr.sources.memory import MemorySource
 from tests.hindsight.clients import last_stable_offset
 from tests.hindsight.incident import Sight
@@ -82,7 +83,13 @@ def _readings(world: World, sight: Sight) -> Iterator[DiskReading]:
 def _cluster(world: World, sight: Sight) -> Cluster:
     controller = world.running.cluster.controller
     brokers = tuple(
-        Broker(broker, known.status, broker_epoch=known.epoch if sight.knows_broker_epochs else None)
+        Broker(
+            broker,
+            known.status,
+            broker_epoch=known.epoch if sight.knows_broker_epochs else None,
+            registered_by_ms=world.left_ms.get(broker) if sight.knows_broker_epochs else None,
+            log_dirs=(_directory_id(broker),) if sight.knows_broker_epochs else None,
+        )
         for broker, known in sorted(controller.brokers.items())
     )
     version = _SOFTWARE.get(world.setup.rules.name, 27 if world.setup.rules.elr else _NEWEST)
@@ -154,6 +161,14 @@ def _answer(world: World, sight: Sight, state: PartitionState, replica: int) -> 
     return replace(answer, source="ListOffsets+Fetch", read_at_ms=now_ms)
 
 
+def _told(epoch_in_mark: int | None) -> int | None:
+    return None if epoch_in_mark == NO_BROKER_EPOCH else epoch_in_mark
+
+
+def _directory_id(broker: int) -> str:
+    return f"directory-{broker}"
+
+
 def _collection(reading: DiskReading, *, copied: bool) -> Collection:
     """One broker's disk, or the directories of its replicas that were copied, as `kelr recover collect` saves them."""
     name = f"broker-{reading.broker}.kelr"
@@ -161,6 +176,7 @@ def _collection(reading: DiskReading, *, copied: bool) -> Collection:
         "/data",
         cluster_id=None if copied else "hindsight",
         broker=reading.broker,
+        directory_id=None if copied else _directory_id(reading.broker),
         clean_shutdown=None if copied else reading.clean,
         broker_epoch=None if copied else reading.broker_epoch,
         running=None if copied else False,
@@ -179,7 +195,7 @@ def _collected(reading: DiskReading, address: TopicPartition, name: str, *, copi
     """High watermarks lie beside the replicas' directories, leader epochs in them."""
     checkpoint = reading.checkpoints[address]
     answer = replace(
-        reading.logs[address].answer(reading.broker, broker_epoch=None if copied else reading.broker_epoch),
+        reading.logs[address].answer(reading.broker, broker_epoch=None if copied else _told(reading.broker_epoch)),
         source=LOG_DIRECTORY,
         read_at_ms=reading.read_at_ms,
     )

@@ -65,7 +65,9 @@ class DiskReading:
     logs: Mapping[TopicPartition, SimulatedLog]
     checkpoints: Mapping[TopicPartition, Checkpoint]
     clean: bool
+    """Whether the mark of a clean shutdown is there."""
     broker_epoch: int | None
+    """The broker epoch in it."""
 
 
 @dataclass
@@ -85,6 +87,10 @@ class World:
     """The offset that each record got when it was produced, by its id."""
     torn: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     """Replicas whose log lost something on its disk."""
+    marks: dict[int, int | None] = field(default_factory=dict)
+    """Broker epochs in marks of a clean shutdown that are not the broker's own."""
+    left_ms: dict[int, int] = field(default_factory=dict)
+    """When a broker's process ended last."""
     transactions: dict[int, Transaction] = field(default_factory=dict)
     """By producer."""
     groups: dict[tuple[str, TopicPartition], Group] = field(default_factory=dict)
@@ -108,7 +114,7 @@ class World:
         return frozenset(broker for broker in self.setup.brokers if not controller.active(broker)) | self.down
 
     def crashed(self, broker: int) -> bool:
-        """Whether the broker's next registration counts as unclean for want of the mark on its disk."""
+        """Whether the broker's next registration counts as unclean, for want of a mark on its disk or of the epoch."""
         return broker in self.running.cluster.crashed
 
     def promised(self, address: TopicPartition) -> frozenset[int]:
@@ -128,6 +134,8 @@ class World:
                 readings=dict(self.readings),
                 offsets=dict(self.offsets),
                 torn=dict(self.torn),
+                marks=dict(self.marks),
+                left_ms=dict(self.left_ms),
                 transactions=dict(self.transactions),
                 groups=dict(self.groups),
             )
@@ -251,19 +259,32 @@ class World:
         if self.running.runs(broker):
             return None
         registration = self.running.cluster.controller.brokers.get(broker)
-        clean = not self.crashed(broker)
+        marked = broker in self.marks or not self.crashed(broker)
+        own = None if registration is None else registration.epoch
         addresses = [at for at, state in self.partitions.items() if broker in self.logs(at).logs]
         return DiskReading(
             broker,
             self.running.now_ms,
             {at: self.logs(at).logs[broker] for at in addresses},
             {at: self.checkpoints.get((broker, at), Checkpoint(None, None)) for at in addresses},
-            clean,
-            registration.epoch if clean and registration is not None else None,
+            marked,
+            self.marks.get(broker, own) if marked else None,
         )
+
+    def change_mark(self, broker: int, broker_epoch: int | None) -> None:
+        """The mark of a clean shutdown of a broker that is down is another one's: of a copy of its disk."""
+        registration = self.running.cluster.controller.brokers.get(broker)
+        own = None if registration is None else registration.epoch
+        if broker not in self.down or self.crashed(broker) or own in {None, broker_epoch}:
+            return
+        self.marks[broker] = broker_epoch
+        cluster = self.running.cluster
+        self.running.cluster = replace(cluster, crashed=cluster.crashed | {broker})
 
     def _left(self, broker: int, behind: int) -> None:
         """The broker's process has ended: what its checkpoints hold, and what it will know of high watermarks."""
+        self.marks.pop(broker, None)
+        self.left_ms[broker] = self.running.now_ms
         for address in self.partitions:
             log = self.logs(address).logs.get(broker)
             if log is None:

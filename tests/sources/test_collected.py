@@ -304,23 +304,84 @@ def test_a_dead_brokers_disk_stands_for_its_answer(dead: DiskCollection) -> None
         assert source.warnings == ()
 
 
-def marked(path: Path, broker_epoch: int | None = 77) -> Disk:
-    disk = disk_at(path, 1, "orders-1")
+def marked(path: Path, broker_epoch: int | None = 77, name: str = "orders-1") -> Disk:
+    disk = disk_at(path, 1, name)
     disk.clean(broker_epoch)
     return disk
 
 
 def test_a_disk_tells_whether_its_broker_was_shut_down_cleanly(dead: DiskCollection, tmp_path: Path) -> None:
-    def unclean(found: DiskCollection) -> bool:
-        with asked(found) as source:
-            answer = answer_of(source, 1)
-        assert isinstance(answer, ReplicaLog)
-        return answer.unclean_shutdown
+    def unclean(found: DiskCollection) -> bool | None:
+        return told(found, SNAPSHOT)
 
-    assert unclean(dead)
-    assert not unclean(read(marked(tmp_path / "clean")))
+    assert unclean(dead) is True
+    assert unclean(read(marked(tmp_path / "clean"))) is None, "no epoch to compare the mark's with is known"
     both = read(marked(tmp_path / "one"), disk_at(tmp_path / "other", 1, "orders-0"))
-    assert unclean(both), "Kafka asks for the mark in all directories"
+    assert unclean(both) is True, "Kafka asks for the mark in all directories"
+    differ = read(marked(tmp_path / "77"), marked(tmp_path / "78", 78, "orders-0"))
+    assert unclean(differ) is True, "and for one epoch in all of them"
+    for content in ("", "not json", "{}", '{"version":0,"brokerEpoch":null}', '{"version":0,"brokerEpoch":-1}'):
+        garbled = marked(tmp_path / f"garbled {len(content)}")
+        (garbled.path / ".kafka_cleanshutdown").write_text(content)
+        assert unclean(read(garbled)) is True, content
+
+
+def registered(
+    broker_epoch: int, by_ms: int | None = NOW_MS - 60_000, log_dirs: tuple[str, ...] | None = ("directory-data",)
+) -> Snapshot:
+    """The sample cluster, told by a metadata log."""
+    brokers = tuple(
+        replace(one, broker_epoch=broker_epoch, registered_by_ms=by_ms, log_dirs=log_dirs) if one.id == 1 else one
+        for one in CLUSTER.brokers
+    )
+    return replace(SNAPSHOT, cluster=replace(CLUSTER, brokers=brokers))
+
+
+def told(found: DiskCollection, snapshot: Snapshot) -> bool | None:
+    with asked(found, snapshot=snapshot) as source:
+        answer = answer_of(source, 1)
+    assert isinstance(answer, ReplicaLog)
+    return answer.unclean_shutdown
+
+
+def test_a_mark_makes_a_clean_shutdown_with_the_epoch_of_the_registration_alone(tmp_path: Path) -> None:
+    found = read(marked(tmp_path / "data"))
+    assert told(found, registered(77)) is False
+    for another in (76, 78):
+        assert told(found, registered(another)) is True
+        with asked(found, snapshot=registered(another)) as source:
+            (warning,) = source.warnings
+        assert f"is of broker epoch 77, and the broker is registered with {another}" in warning
+    assert told(found, registered(77, log_dirs=("directory-data", "directory-other"))) is None, "not all were read"
+    assert told(found, registered(77, log_dirs=None)) is None
+
+
+def test_a_mark_of_an_epoch_that_the_registration_may_have_had_since_or_before_tells_nothing(tmp_path: Path) -> None:
+    """The disk was read before the broker registered, or after the state was told: then its log is not used."""
+    found = read(marked(tmp_path / "data"))
+    later = replace(registered(76), taken_at_ms=NOW_MS - 60_000)
+    for snapshot in (registered(78, by_ms=NOW_MS + 1), registered(78, by_ms=None), later):
+        with asked(found, snapshot=snapshot) as source:
+            answer = answer_of(source, 1)
+            assert source.warnings == ()
+        assert isinstance(answer, NotHeard)
+        assert "is not used: it was left by broker epoch 77" in answer.detail
+
+
+def test_a_mark_of_no_epoch_beside_another_counts_as_the_directories_are_ordered(tmp_path: Path) -> None:
+    disks = marked(tmp_path / "none", -1, "orders-0"), marked(tmp_path / "data")
+    assert told(read(*disks), registered(77, log_dirs=("directory-data", "directory-none"))) is None
+    assert told(read(*disks), registered(78)) is True
+    assert told(read(marked(tmp_path / "alone", -1)), registered(77)) is True
+
+
+def test_the_newest_reading_of_each_directory_counts(tmp_path: Path) -> None:
+    one, other = disk_at(tmp_path / "one", 1, "orders-1"), marked(tmp_path / "data")
+    readings = [collection_of_disk(read(one, at_ms=NOW_MS)), collection_of_disk(read(other, at_ms=NOW_MS + 1))]
+    with asked(*readings) as source:
+        answer = answer_of(source, 1)
+    assert isinstance(answer, ReplicaLog)
+    assert answer.unclean_shutdown is True, "the directory that was read before lacks the mark"
 
 
 def test_how_a_broker_stopped_is_kept_in_a_snapshot(dead: DiskCollection, tmp_path: Path) -> None:

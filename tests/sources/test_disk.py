@@ -18,7 +18,14 @@ from kelr.errors import BadInputError, UsageError
 from kelr.model import EpochEnd, NotHeard, ReplicaLog, TopicPartition, Unheard, select
 from kelr.sources.disk import DiskCollection, many, open_partition, read_brokers, read_log_directories
 from kelr.sources.disk.epochs import EpochCache
-from kelr.sources.disk.files import GarbledError, read_leader_epochs, read_meta_properties, read_offsets, read_topic_id
+from kelr.sources.disk.files import (
+    GarbledError,
+    read_clean_shutdown,
+    read_leader_epochs,
+    read_meta_properties,
+    read_offsets,
+    read_topic_id,
+)
 from kelr.sources.disk.names import Kind, ReplicaName, replica_name, segment_base, stops_kafka
 from kelr.sources.records.batches import StopKind
 from tests.sources.disks import CLUSTER_ID, DIRECTORY_ID, TOPIC_ID, Disk, Run, batches
@@ -390,6 +397,38 @@ def test_a_mark_of_a_clean_shutdown_counts_whatever_it_holds(disk: Disk) -> None
     (disk.path / ".kafka_cleanshutdown").write_text("not json")
     found = read(disk)
     assert (found.clean_shutdown, found.broker_epoch) == (True, None)
+    (warning,) = found.warnings
+    assert warning.startswith("by the broker epochs in its marks of a clean shutdown (none in ")
+
+
+@pytest.mark.parametrize(
+    ("content", "epoch"),
+    [
+        ('{"version":0,"brokerEpoch":24}xyz', 24),
+        ('\n {"version":9,"brokerEpoch":24,"more":[]}\n', 24),
+        ('{"brokerEpoch":" 24 "}', 24),
+        ('{"version":null,"brokerEpoch":2.47e1}', 24),
+        ('{"version":0,"brokerEpoch":7,"brokerEpoch":24}', 24),
+        ('{"version":0,"brokerEpoch":-1}', -1),
+        ('{"version":0,"brokerEpoch":null}', None),
+        ('{"version":0,"brokerEpoch":true}', None),
+        ('{"version":0,"brokerEpoch":NaN}', None),
+        ('{"version":0,"brokerEpoch":99999999999999999999}', None),
+        ('{"version":0,"brokerEpoch":24', None),
+        ('{"version":"a","brokerEpoch":24}', None),
+        ('{"version":{},"brokerEpoch":24}', None),
+        ('{"version":99999999999,"brokerEpoch":24}', None),
+        ("[]", None),
+        ("24", None),
+        ("", None),
+    ],
+)
+def test_the_epoch_in_a_mark_is_what_kafka_reads(disk: Disk, content: str, epoch: int | None) -> None:
+    """Each was given to CleanShutdownFileHandler of 4.3.1."""
+    (disk.path / ".kafka_cleanshutdown").write_text(content)
+    mark = read_clean_shutdown(disk.path)
+    assert mark is not None
+    assert mark.broker_epoch == epoch
 
 
 _HOLD_LOCK = """

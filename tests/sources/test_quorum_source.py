@@ -62,6 +62,13 @@ def quorum_of(source: QuorumSource):  # type: ignore[no-untyped-def]
     return take_snapshot(source, Selection(), now_ms=0).quorums.get(ORDERS)
 
 
+def test_a_metadata_log_tells_how_brokers_are_registered() -> None:
+    copied, live = source_of().registrations(), source_of(follows=True).registrations()
+    assert {one: broker.broker_epoch for one, broker in copied.brokers.items()} == {1: 1, 2: 2, 3: 3}
+    assert copied.brokers[1].registered_by_ms == 1_700_000_000_000
+    assert (copied.as_of_ms, live.as_of_ms, live.brokers) == (1_700_000_000_000, None, copied.brokers)
+
+
 def test_a_snapshot_carries_the_quorum_and_a_file_keeps_it(tmp_path: Path) -> None:
     source = source_of()
     taken = take_snapshot(source, Selection(), now_ms=0)

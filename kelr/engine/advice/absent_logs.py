@@ -54,6 +54,21 @@ def with_the_best_log(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(one for one in replicas if case.logs.best_of((one, best.replica)) is case.logs.ranked[one])
 
 
+def least_doubtful(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
+    """Of several that have a place in ISR or ELR with ELR on: those whose disks show a clean shutdown; where none does,
+    those that none shows to have lost the place."""
+    clean = tuple(one for one in replicas if case.stopped_cleanly(one) and not case.is_added_again(one))
+    return clean or tuple(one for one in replicas if not case.stopped_uncleanly(one)) or replicas
+
+
+def in_its_place(case: Case, where: str, replicas: Sequence[int]) -> str:
+    """Why one of these is brought back first: ``in the ELR, so after a clean shutdown nothing committed is lost``."""
+    if not all(map(case.stopped_cleanly, replicas)):
+        return f"in the {where}, so after a clean shutdown nothing committed is lost"
+    disks = agree(len(replicas), "its disk shows", "their disks show")
+    return f"in the {where} and shut down cleanly, as {disks}, so nothing committed is lost"
+
+
 def its_log_was_read(case: Case, replica: int) -> str:
     """The end of a sentence about a replica whose log was read from its disk."""
     log = case.logs.ranked[replica]

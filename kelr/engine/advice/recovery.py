@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kelr.controller import Recovery, RecoveryStrategy, Standing
+from kelr.engine.advice.absent_logs import in_its_place, least_doubtful
 from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
@@ -32,10 +33,11 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
         text = "ELR and LastKnownELR could not be read, and the answer hangs on them: see the notes for the reason."
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     recovery = recovery_now(case)
-    action, text, replica = _TABLE[recovery.standing](case, recovery, found)
+    action, text, replicas = _TABLE[recovery.standing](case, recovery, found)
     if action is AdviceAction.LONGEST_LOG_BALANCED and case.cluster.features.elects_natively:
         command = ("elect", "--election-type", ElectionType.LONGEST_LOG_BALANCED.value, case.name)
     stands_still = action is AdviceAction.BRING_BACK
+    replica = replicas[0] if replicas else None
     advice = Advice(
         action,
         text,
@@ -43,6 +45,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
         "" if action is AdviceAction.LONGEST_LOG_BALANCED else _alternative(found),
         command=command,
         until=until_the_outage_costs_more(case, found.best_designation) if stands_still else "",
+        start=replicas if stands_still else (),
     )
     return with_its_return(case, found, advice, replica) if stands_still and replica is not None else advice
 
@@ -54,22 +57,29 @@ def _elected(found: Findings) -> str:
     return f"The recovery manager elects {found.elected}, which {cost_in_words(loss)}: look again in a few seconds."
 
 
-_Said = tuple[AdviceAction, str, int | None]
+_Said = tuple[AdviceAction, str, tuple[int, ...]]
+"""What to do, in words, and the brokers that this is about."""
 
 
 def _member(case: Case, _recovery: Recovery, _found: Findings) -> _Said:
     name, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
-    members = with_their_logs(case, named)
-    if not members:
-        return AdviceAction.HOLD, not_without_the_data(case, named), named[0]
-    text = f"Bring {_one_of(members)} back first: in the {name}, so after a clean shutdown nothing committed is lost."
-    text += and_not(tuple(replica for replica in named if replica not in members))
+    whole = with_their_logs(case, named)
+    if not whole:
+        return AdviceAction.HOLD, not_without_the_data(case, named), named[:1]
+    members = least_doubtful(case, whole)
+    text = f"Bring {_one_of(members)} back first: {in_its_place(case, name, members)}."
+    if all(map(case.stopped_uncleanly, members)):
+        were = agree(len(members), "it was", "they were")
+        text = (
+            f"Bring {brokers(members)} back: {were} not shut down cleanly, so the return elects nobody from the {name}."
+        )
+    text += and_not(tuple(replica for replica in named if replica not in whole))
     if name == "ELR":
         text += (
             " After an unclean one it moves to LastKnownELR; once the ELR is empty, the recovery strategy decides"
             f" ({case.rules.recovery})."
         )
-    return AdviceAction.BRING_BACK, text, members[0]
+    return AdviceAction.BRING_BACK, text, members
 
 
 def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
@@ -78,19 +88,19 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     balanced = found.outcome(ElectionType.LONGEST_LOG_BALANCED)
     if balanced is not None and balanced.elected is not None:
         text = f"{none} longest_log_balanced elects {balanced.elected}, which {cost_in_words(balanced.loss)}."
-        return AdviceAction.LONGEST_LOG_BALANCED, text, balanced.elected
+        return AdviceAction.LONGEST_LOG_BALANCED, text, (balanced.elected,)
     quorum = case.recovery_quorum
     then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_GUARANTEE}."
     absent = tuple(replica for replica in quorum if replica not in case.electable)
     if absent:
-        return AdviceAction.BRING_BACK, f"Bring {brokers(absent)} back{_all(absent)}. {then}", absent[0]
+        return AdviceAction.BRING_BACK, f"Bring {brokers(absent)} back{_all(absent)}. {then}", absent
     unheard = tuple(replica for replica in quorum if replica in case.logs.unranked)
     if not unheard and balanced is not None:
         unheard = balanced.waits_for
     return (
         AdviceAction.GET_MORE_INFORMATION,
         f"Learn what {joined(unheard)} {agree(len(unheard), 'holds', 'hold')}. {then}",
-        None,
+        (),
     )
 
 
@@ -99,7 +109,7 @@ def _quorum(case: Case, recovery: Recovery, _found: Findings) -> _Said:
         f"Bring {brokers(recovery.not_live)} back{_all(recovery.not_live)}: the recovery needs {ids(recovery.quorum)}"
         f" live, asks for their logs then, and elects the best: {_not_waited_for(case, recovery) or _GUARANTEE}."
     )
-    return AdviceAction.BRING_BACK, text, recovery.not_live[0]
+    return AdviceAction.BRING_BACK, text, recovery.not_live
 
 
 def _not_waited_for(case: Case, recovery: Recovery) -> str:
@@ -117,10 +127,10 @@ def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
             f"The recovery manager asks for {logs} of {brokers(recovery.unheard)}, and elects the best when it knows"
             f"{after}."
         )
-        return AdviceAction.WAIT, text, recovery.unheard[0]
+        return AdviceAction.WAIT, text, recovery.unheard[:1]
     if case.live:
         text = f"The recovery manager asks {brokers(case.live)}, and elects the best log of those that answer."
-        return AdviceAction.WAIT, text, None
+        return AdviceAction.WAIT, text, ()
     best = case.logs.best
     text = (
         "Start the replica with the best log first: the strategy is aggressive, so whoever answers first is elected"
@@ -128,7 +138,7 @@ def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
     )
     if best is not None:
         text += f" Of the logs that are known, that is the one of {best.replica}."
-    return AdviceAction.BRING_BACK, text, None if best is None else best.replica
+    return AdviceAction.BRING_BACK, text, () if best is None else (best.replica,)
 
 
 def _ready(case: Case, recovery: Recovery, found: Findings) -> _Said:
@@ -142,7 +152,7 @@ def _ready(case: Case, recovery: Recovery, found: Findings) -> _Said:
         f"The recovery manager elects {choice}{cost}: look again in a few seconds. If"
         f" {joined(rivals(case, recovery), 'or')} still tells of a better log, that one."
     )
-    return AdviceAction.WAIT, text, choice
+    return AdviceAction.WAIT, text, (choice,)
 
 
 def _all(members: tuple[int, ...]) -> str:

@@ -11,8 +11,10 @@ from kelr.engine.advice.absent_logs import (
     bring_the_best_back,
     disks_to_read_again,
     get_all_logs,
+    in_its_place,
     its_log_was_read,
     keep_down,
+    least_doubtful,
     or_elects_another,
     read_again_first,
     with_the_best_log,
@@ -152,7 +154,8 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     held_back = keep_down(case, found, doubtful[0]) if len(doubtful) == len(awaited) else None
     if held_back is not None:
         return held_back
-    awaited = with_the_best_log(case, tuple(replica for replica in awaited if replica not in lacking) or awaited)
+    awaited = tuple(replica for replica in awaited if replica not in lacking) or awaited
+    awaited = with_the_best_log(case, least_doubtful(case, awaited) if case.rules.elr else awaited)
     first = awaited[0]
     if _may_be_empty(case, first):
         return _read_before_it_starts(case, found, first)
@@ -178,7 +181,15 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         text += f" Keep {brokers(kept_down)} down until then: committed records are known that are missing there."
     text += and_not(lost)
     alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
-    advice = Advice(AdviceAction.BRING_BACK, text, first, alternative, designate=designate, keep_down=kept_down)
+    advice = Advice(
+        AdviceAction.BRING_BACK,
+        text,
+        first,
+        alternative,
+        designate=designate,
+        keep_down=kept_down,
+        start=awaited,
+    )
     return with_its_return(case, found, advice, first)
 
 
@@ -200,12 +211,12 @@ def _bring_one_back(case: Case, awaited: Sequence[int], lacking: Sequence[int]) 
         return f"Bring {any_of} back first: Kafka elects {first} from the ELR, and a reassignment adds it again."
     if _proves_nothing(case, first):
         return (
-            f"Bring {any_of} back first: Kafka elects {first} from the ISR. Its disk lacks the mark of a clean"
-            " shutdown, so with ELR off its place there proves nothing."
+            f"Bring {any_of} back first: Kafka elects {first} from the ISR. By its disk it was not shut down cleanly,"
+            " so with ELR off its place there proves nothing."
         )
     if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
         return f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
-    return f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
+    return f"Bring {any_of} back first: {in_its_place(case, where, awaited)}."
 
 
 def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> Advice:
@@ -214,7 +225,7 @@ def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> A
     are = agree(len(members), "is", "are")
     said = (
         f"{brokers(members).capitalize()} {are} in the {where} and {agree(len(members), 'was', 'were')} not shut down"
-        f" cleanly ({agree(len(members), 'its disk lacks', 'their disks lack')} the mark of it), so no return is clean."
+        f" cleanly, as {agree(len(members), 'its disk shows', 'their disks show')}, so no return is clean."
     )
     elected = case.last_known_leader in found.waits_for
     advice = (_wait_for_last_known_leader if elected else _unclean_recovery)(case, found)
@@ -400,7 +411,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     whole = tuple(replica for replica in whole if replica not in again)
     if not whole:
         return read_again_first(case, found, again)
-    first = with_the_best_log(case, whole)[0]
+    first = with_the_best_log(case, least_doubtful(case, whole) if case.rules.elr else whole)[0]
     if _may_be_empty(case, first):
         return _read_before_it_starts(case, found, first)
     # An unclean shutdown ends its place in the ELR, and then it is elected as the last known leader, if at all.
@@ -412,7 +423,8 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     clean = found.forecast(first, clean=True)
     sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
     others = without(case.state.replicas, first)
-    text = f"Start broker {first} first" + (": after a clean shutdown nothing committed is lost." if sure else ".")
+    where = "ISR" if first in case.state.isr else "ELR"
+    text = f"Start broker {first} first" + (f": {in_its_place(case, where, (first,))}." if sure else ".")
     text += " It is elected the moment it is back"
     if others:
         truncate = agree(len(others), "truncates", "truncate")

@@ -73,7 +73,7 @@ def _unknown(subject: Subject, replica: int) -> Loss:
 def _start(subject: Subject, returns: Sequence[Forecast]) -> str:
     """``start broker 3: its return elects nobody, so then designate it``."""
     ways = {one.clean: _what_follows(subject, one) for one in returns}
-    what = ways[False]
+    what = ways[min(ways)]
     if len(set(ways.values())) > 1:
         what = f"after a clean shutdown {ways[True]}; after an unclean one {what}"
     return f"start broker {returns[0].replica}: {what}"

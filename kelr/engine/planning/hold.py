@@ -142,7 +142,7 @@ def _undone_by(case: Case, choice: Choice, method: Method, group: tuple[int, ...
 def _text(subject: Subject, choice: Choice, forecasts: Sequence[Forecast]) -> str:
     replica = forecasts[0].replica
     ways = {one.clean: _what_is_elected(choice, one) for one in forecasts}
-    what = ways[False]
+    what = ways[min(ways)]
     if len(set(ways.values())) > 1:
         what = f"after a clean shutdown {ways[True]}; after an unclean one {what}"
     keep = _KEEP_IT_DOWN

@@ -44,9 +44,7 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
     decision, advice = subject.decision, subject.decision.advice
     named = () if advice.replica is None else (advice.replica,)
     if advice.action is AdviceAction.BRING_BACK:
-        others = decision.waits_for if advice.replica is None or advice.replica in decision.waits_for else ()
-        if not (named or others):
-            others = subject.case.absent
+        others = advice.start or (() if named else subject.case.absent)
     elif advice.action in {AdviceAction.RESTORE_REPLICATION, AdviceAction.RESCUE}:
         others = tuple(replica for replica in decision.replicas if replica not in decision.isr)
     elif advice.action is AdviceAction.GET_MORE_INFORMATION and decision.situation is not Situation.UNKNOWN:

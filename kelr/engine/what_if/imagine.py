@@ -120,7 +120,7 @@ def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSe
 # How brokers that return have stopped.
 
 
-_NO_MARK = "no mark of a clean shutdown on the disk of {}"
+_UNCLEAN = "by its marks on disk the shutdown of {} counts as unclean"
 _NOT_REGISTERED = "{} is not registered, so Kafka counts its return as unclean"
 _NOT_KNOWN = "whether Kafka takes the stop of {} for clean is not known"
 
@@ -140,24 +140,27 @@ def _in_their_manner(
 ) -> Iterator[_Resolved]:
     """The assumptions, each return as clean or unclean as the broker's last stop was.
 
-    Its disk tells it, or the assumption by which it went down. A disk without the mark of a clean shutdown makes its
-    return unclean whatever is said, since Kafka counts it so (LogManager.readBrokerEpochFromCleanShutdownFiles); with
-    ELR on so does a registration that is gone (ClusterControlManager.registerBroker).
+    Its disk tells it, or the assumption by which it went down. A disk without a mark of a clean shutdown that counts
+    (`kelr.sources.shutdown`) makes its return unclean whatever is said, since Kafka counts it so; with ELR on so does a
+    registration that is gone (ClusterControlManager.registerBroker).
     """
     named = (replica for state in snapshot.partitions for replica in state.replicas)
     listed = (broker.id for broker in snapshot.cluster.brokers)
     status = {broker: snapshot.cluster.status(broker) for broker in (*listed, *named)}
     down = {broker for broker, known in status.items() if known is not BrokerStatus.LIVE}
-    unmarked = {
-        log.replica
+    on_disk = {
+        log.replica: log.unclean_shutdown
         for answers in snapshot.logs.values()
         for log in answers
-        if isinstance(log, ReplicaLog) and log.source == LOG_DIRECTORY and log.unclean_shutdown and log.replica in down
+        if isinstance(log, ReplicaLog) and log.source == LOG_DIRECTORY and log.replica in down
     }
+    unclean = {broker for broker, known in on_disk.items() if known}
     unregistered = {one for one in down if rules.elr and status[one] is BrokerStatus.UNREGISTERED}
-    stopped = {broker: False if broker in unmarked | unregistered else None for broker in down}
+    stopped: dict[int, bool | None] = dict.fromkeys(down)
     """Those that are down, and whether they stopped cleanly; None where nothing tells it."""
-    notes = {**dict.fromkeys(unmarked, _NO_MARK), **dict.fromkeys(unregistered, _NOT_REGISTERED)}
+    stopped |= {broker: not known for broker, known in on_disk.items() if known is not None}
+    stopped |= dict.fromkeys(unregistered, False)
+    notes = {**dict.fromkeys(unclean, _UNCLEAN), **dict.fromkeys(unregistered, _NOT_REGISTERED)}
     for assumption in assumptions:
         happening = assumption.happening
         brokers = _concerned(assumption, snapshot.cluster, stopped)

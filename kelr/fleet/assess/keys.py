@@ -122,7 +122,7 @@ def _log(row: Mapping[str, Any]) -> LogAnswer:
         lineage=None if lineage is None else tuple(EpochEnd(one["epoch"], one["end_offset"]) for one in lineage),
         source=row["how"],
         last_stable_offset=row["last_stable_offset"],
-        unclean_shutdown=bool(row["unclean_shutdown"]),
+        unclean_shutdown=None if row["clean_shutdown"] is None else not row["clean_shutdown"],
         saved_high_watermark=row["saved_high_watermark"],
         saved_epoch=row["saved_epoch"],
         may_have_held_more=bool(row["may_have_held_more"]),

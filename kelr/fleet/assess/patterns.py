@@ -163,7 +163,6 @@ def _without_words(log: Column) -> Column:
         "unheard": unheard,
         "broker_epoch": fn.lit(None),
         "how": fn.when(log["how"] == LOG_DIRECTORY, LOG_DIRECTORY).otherwise(""),
-        "unclean_shutdown": fn.coalesce(log["unclean_shutdown"], fn.lit(False)),
         "may_have_held_more": fn.coalesce(log["may_have_held_more"], fn.lit(False)),
     }
     shape = KEY["logs"].dataType.elementType  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ LOG = _struct(
     last_stable_offset=_LONG,
     broker_epoch=_LONG,
     lineage=ArrayType(_struct(epoch=_INT, end_offset=_LONG), True),
-    unclean_shutdown=_FLAG,
+    clean_shutdown=_FLAG,
     saved_high_watermark=_LONG,
     saved_epoch=_INT,
     may_have_held_more=_FLAG,

@@ -81,7 +81,9 @@ def save_directories_of(cluster: Cluster, ends: LogEnds, brokers: Sequence[int],
         for one in cluster.held.naming(broker):
             if broker not in one.form.state.replicas:
                 continue
-            answer = replace(ends.logs(one, cluster.now_ms, how=LOG_DIRECTORY)[broker], unclean_shutdown=not live)
+            answer = replace(
+                ends.logs(one, cluster.now_ms, how=LOG_DIRECTORY)[broker], unclean_shutdown=None if live else True
+            )
             log = CollectedLog(one.topic.topic_id, answer, of_disk=True, read_at_ms=cluster.now_ms, directory=place)
             address = TopicPartition(one.topic.name, one.number)
             logs[address] = (*logs.get(address, ()), log)

@@ -7,11 +7,13 @@ holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kelr.errors import KelrError
 from kelr.lab.simulated import disks
 from kelr.lab.simulated.server import Server
+from kelr.sources.disk.files import read_clean_shutdown
 
 
 class DiskKeeper:
@@ -42,6 +44,17 @@ class DiskKeeper:
         """
         if not self._server.world.running.runs(broker):
             disks.write(self._server.world, broker, self._directories[broker])
+
+    def take_mark(self, broker: int) -> None:
+        """A broker is about to start: it registers by the mark of a clean shutdown that its directory has now, which
+        somebody may have changed or taken away."""
+        world, directory = self._server.world, self._directories[broker]
+        registration, cluster = world.brokers.get(broker), world.running.cluster
+        if world.running.runs(broker) or broker not in cluster.down or registration is None:
+            return
+        mark = read_clean_shutdown(directory)
+        if mark is None or mark.broker_epoch != registration.epoch:
+            world.running.cluster = replace(cluster, crashed=cluster.crashed | {broker})
 
     def close(self) -> None:
         """Let go of every directory; what running brokers hold is written once more."""

@@ -85,7 +85,7 @@ class Operator:
 
     def start(self, arguments: Arguments) -> Result:
         """A broker that is down starts."""
-        return self._to_a_broker(arguments, self.running.start)
+        return self._to_a_broker(arguments, self._start)
 
     def lose_cache(self, arguments: Arguments) -> Result:
         """A broker's machine loses its power: a process that runs dies, and what was not flushed is gone."""
@@ -226,6 +226,11 @@ class Operator:
         no_more(arguments)
         do(broker)
         return {}
+
+    def _start(self, broker: int) -> None:
+        if self._disks is not None:
+            self._disks.take_mark(broker)
+        self.running.start(broker)
 
     def _disk_changed(self, broker: int) -> None:
         if self._disks is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kelr.model import LOG_DIRECTORY, LogAnswer, Selection, TopicPartition
+from kelr.sources.disk.files import NO_BROKER_EPOCH
 from kelr.sources.disk.names import Kind
 
 SOURCE = LOG_DIRECTORY
@@ -27,7 +28,7 @@ class LogDirectory:
     clean_shutdown: bool | None = None
     """Whether it carries the mark of a clean shutdown; None where it could not be read."""
     broker_epoch: int | None = None
-    """The broker epoch in that mark; None without one, and where the mark names none."""
+    """The broker epoch in that mark, `NO_BROKER_EPOCH` included; None without one, and where Kafka reads none in it."""
     running: bool | None = None
     """Whether a broker holds its lock now; None where that cannot be told. A lock of another host is not seen."""
     single_replica: bool = False
@@ -39,6 +40,16 @@ class LogDirectory:
     def failed(self) -> bool:
         """Whether it could not be read for another reason than that this user may not."""
         return self.error is not None and self.error not in _FORBIDDEN
+
+
+def surely_unclean(directories: Iterable[LogDirectory]) -> bool:
+    """Whether a broker's marks of a clean shutdown make none, whatever broker epoch it is registered with: one is
+    missing, holds no broker epoch, or another than the others. Beside those, `NO_BROKER_EPOCH` counts for something or
+    not as the directories are ordered. Source: `LogManager.readBrokerEpochFromCleanShutdownFiles`."""
+    own = [one for one in directories if not one.single_replica]
+    epochs = {one.broker_epoch for one in own if one.clean_shutdown}
+    missing = any(one.clean_shutdown is False for one in own)
+    return missing or None in epochs or epochs == {NO_BROKER_EPOCH} or len(epochs - {NO_BROKER_EPOCH}) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +121,8 @@ class DiskCollection:
 
     @property
     def clean_shutdown(self) -> bool:
-        """Whether every directory that was read carries the mark of a clean shutdown.
-
-        Kafka's controller asks for more: marks with one broker epoch in all of the broker's directories, also in those
-        that were not given (`LogManager.readBrokerEpochFromCleanShutdownFiles`).
-        """
+        """Whether every directory that was read carries the mark of a clean shutdown, so that Kafka takes its logs as
+        they are. Its controller asks for more: see `kelr.sources.shutdown`."""
         return all(directory.clean_shutdown is True for directory in self.directories)
 
     @property

@@ -102,24 +102,50 @@ def meta_properties(content: bytes) -> MetaProperties:
     )
 
 
+NO_BROKER_EPOCH = -1
+"""In the mark of a broker that stopped before it was registered."""
+
+
 @dataclass(frozen=True, slots=True)
 class CleanShutdown:
     """The mark of a clean shutdown. Kafka trusts it for its logs whatever it holds, and for ELR by its broker epoch."""
 
     broker_epoch: int | None
+    """None: Kafka reads no epoch out of it; `NO_BROKER_EPOCH`."""
 
 
 def read_clean_shutdown(directory: Path) -> CleanShutdown | None:
-    """None: there is no mark, so that the broker died or still runs. Raises OSError."""
+    """None: there is no mark, so that the broker died or still runs. Raises OSError.
+
+    It is read as Jackson reads it, by which what follows the object counts for nothing, and a number may be a string
+    (tried on `CleanShutdownFileHandler` of 4.3.1).
+    """
     try:
-        content = json.loads(read_small(str(directory / CLEAN_SHUTDOWN)))
+        text = read_small(str(directory / CLEAN_SHUTDOWN)).decode(errors="replace").lstrip(" \t\r\n")
+        content, _ = json.JSONDecoder(parse_constant=_no_number).raw_decode(text)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
         return CleanShutdown(None)
-    epoch = content.get("brokerEpoch") if isinstance(content, dict) else None
-    known = isinstance(epoch, int) and not isinstance(epoch, bool) and 0 <= epoch < _INT64
-    return CleanShutdown(epoch if known else None)
+    if not isinstance(content, dict):
+        return CleanShutdown(None)
+    version, epoch = content.get("version"), _whole_number(content.get("brokerEpoch"), _INT64)
+    of_a_version = version is None or _whole_number(version, _INT32) is not None
+    readable = of_a_version and epoch is not None and epoch >= NO_BROKER_EPOCH
+    return CleanShutdown(epoch if readable else None)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _whole_number(value: object, end: int) -> int | None:
+    """What Jackson makes of a value that should be a whole number; None where it refuses it."""
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -end <= value < end:
+        return None
+    return int(value)
 
 
 def read_topic_id(path: str) -> str:

@@ -9,11 +9,27 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kelr.engine.words import joined
 from kelr.errors import BadInputError, UsageError
 from kelr.model import NotHeard, ReplicaLog, Selection, TopicPartition, Unheard
 from kelr.sources.base import Progress
-from kelr.sources.disk.collection import SOURCE, Counts, DiskCollection, DiskLog, LogDirectory, Unused
-from kelr.sources.disk.files import GarbledError, is_locked, read_clean_shutdown, read_meta_properties, read_offsets
+from kelr.sources.disk.collection import (
+    SOURCE,
+    Counts,
+    DiskCollection,
+    DiskLog,
+    LogDirectory,
+    Unused,
+    surely_unclean,
+)
+from kelr.sources.disk.files import (
+    NO_BROKER_EPOCH,
+    GarbledError,
+    is_locked,
+    read_clean_shutdown,
+    read_meta_properties,
+    read_offsets,
+)
 from kelr.sources.disk.many import Replica, read_replicas
 from kelr.sources.disk.names import (
     HIGH_WATERMARKS,
@@ -236,7 +252,7 @@ def _list(
     around = Circumstances(
         broker=directory.broker or 0,
         clean_shutdown=bool(directory.clean_shutdown),
-        broker_epoch=directory.broker_epoch,
+        broker_epoch=None if directory.broker_epoch == NO_BROKER_EPOCH else directory.broker_epoch,
         checkpoints=_checkpoints(place.parent if directory.single_replica else place, directory, found.warnings),
         checksums=checksums,
         lineage=lineage,
@@ -330,6 +346,12 @@ def _about_the_shutdown(directories: Sequence[LogDirectory]) -> Iterator[str]:
     if len(marks) > 1:
         without = [one.path for one in directories if one.clean_shutdown is False]
         yield f"{_some(without)} lacks the mark of a clean shutdown that others carry: the shutdown counts as unclean"
+    marked = [one for one in directories if one.clean_shutdown]
+    if marked and surely_unclean(marked):
+        epochs = joined(
+            f"{'none' if one.broker_epoch is None else one.broker_epoch} in {one.path}" for one in marked[:_SHOWN]
+        )
+        yield f"by the broker epochs in its marks of a clean shutdown ({epochs}) the shutdown counts as unclean"
 
 
 def _count(logs: Iterable[DiskLog], unused: Sequence[Unused]) -> Counts:

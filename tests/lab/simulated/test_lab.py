@@ -313,6 +313,20 @@ def test_a_dead_broker_leaves_its_log_directory(tmp_path: Path) -> None:
         assert disk(lab, 2).clean_shutdown is True
 
 
+@pytest.mark.parametrize("epoch", ["own", "7000", "-1", "null", ""])
+def test_a_broker_registers_by_the_mark_that_its_directory_has(tmp_path: Path, epoch: str) -> None:
+    """Each was tried on real 4.3.1, where only its own broker epoch keeps it in the ELR."""
+    with SimulatedLab.up(SPEC, tmp_path / "lab", log_dirs=True, owner_pid=os.getpid()) as lab:
+        topic = run_incident(lab, "waiting-for-elr").topic
+        mark = lab.data_directory(2) / ".kafka_cleanshutdown"
+        if epoch != "own":
+            mark.write_text(f'{{"version":0,"brokerEpoch":{epoch}}}')
+        lab.start(2)
+        states = lab.partitions(topic).values()
+        kept = (2, ()) if epoch == "own" else (None, (1,))  # leading again it lets broker 3 in
+        assert {(one.leader, one.elr) for one in states} == {kept}
+
+
 def disk(lab: SimulatedLab, broker: int) -> DiskCollection:
     return read_log_directories([lab.data_directory(broker)], clock_ms=lambda: 0)
 
