@@ -302,6 +302,11 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
         Kind.CHECKUP,
     ),
     "nobody truncates": ("kelr.engine.loss._truncations", lambda *_: (), Kind.TRUNCATION),
+    "every mark is of a clean shutdown": (
+        "kelr.sources.collected.unclean_shutdown",
+        lambda disks, _registered: any(one.clean_shutdown is False for one in disks[0].directories),
+        Kind.RETURN,
+    ),
     "every return is clean": (
         "kelr.engine.forecast.broker_returns",
         lambda state, replica, around, **_: broker_returns(state, replica, around, clean=True),

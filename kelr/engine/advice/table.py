@@ -423,8 +423,8 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     clean = found.forecast(first, clean=True)
     sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
     others = without(case.state.replicas, first)
-    where = "ISR" if first in case.state.isr else "ELR"
-    text = f"Start broker {first} first" + (f": {in_its_place(case, where, (first,))}." if sure else ".")
+    how = "it was shut down cleanly, as its disk shows, so" if case.stopped_cleanly(first) else "after a clean shutdown"
+    text = f"Start broker {first} first" + (f": {how} nothing committed is lost." if sure else ".")
     text += " It is elected the moment it is back"
     if others:
         truncate = agree(len(others), "truncates", "truncate")
