@@ -52,8 +52,10 @@ sys.exit(program.start())
 """
 """kelr, telling by a byte that its first line has run: what comes before is Python's own start."""
 PATIENT = """
+    from dataclasses import fields
     from kelr.recovery.site import Patience
-    Patience.__init__.__defaults__ = (3.0, 5.0, 0.5, 0.05, __import__("time").sleep, __import__("time").monotonic)
+    short = {"answer_s": 3.0, "settle_s": 5.0, "late_s": 0.5, "step_s": 0.05}
+    Patience.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Patience))
 """
 """As `tests.faults.matrix.prepared` has it, for the same reason."""
 CHANGES = frozenset(
