@@ -667,3 +667,18 @@ def test_of_a_single_replica_no_others_truncate(
     both = decision(several, cluster_of(live=(2,), fenced=(1,)), [NotHeard(1, silence), log_of(2, (0, 20))], min_isr=1)
 
     assert "the others truncate to it" in both.advice.text
+
+
+def test_a_periodic_election_is_forbidden_first_where_a_broker_that_is_down_has_the_better_log() -> None:
+    """It elects whoever is live within minutes; that its log is the best of those that were heard is not so."""
+    better = replace(log_of(1, (0, 20)), source=LOG_DIRECTORY)
+    for live in ((2,), (2, 3)):
+        due = decision(
+            leaderless((1, 2, 3)),
+            cluster_of(live=live, fenced=tuple({1, 2, 3} - {*live})),
+            [better, log_of(2, (0, 9)), log_of(3, (0, 12)) if 3 in live else silent(3)],
+            unclean=True,
+        )
+        assert due.situation is Situation.LEADER_PENDING
+        assert due.advice.text.startswith("Write unclean.leader.election.enable=false to the topic at once")
+        assert "the log of broker 1, which is down, is better" in due.advice.text

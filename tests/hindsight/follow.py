@@ -101,6 +101,8 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
         _save(world, sight, found, returns=step.broker)
         world.start(step.broker)
         world.wait()
+    elif step.do is Do.LOOK_AGAIN and _forbid(world, leaderless):
+        found.steps.append("unclean.leader.election.enable=false")
     elif step.do is Do.LOOK_AGAIN:
         before = dict(world.partitions)
         world.wait(TEN_MINUTES_MS)
@@ -116,6 +118,14 @@ def _ask_for_it(world: World, leaderless: set[Decision]) -> None:
     for decision in leaderless:
         if "After that ask for it" in decision.advice.until:
             elect(world, TopicPartition(decision.topic, decision.partition), Option(election=ElectionType.UNCLEAN))
+
+
+def _forbid(world: World, leaderless: set[Decision]) -> bool:
+    """unclean.leader.election.enable=false is written where that is advised."""
+    topics = {one.topic for one in leaderless if "Write unclean.leader.election.enable=false" in one.advice.text}
+    for topic in sorted(topics):
+        world.running.ask(events.ConfigWritten(topic, None, False))
+    return bool(topics)
 
 
 def _clear(world: World, leaderless: set[Decision], gone: frozenset[int]) -> None:

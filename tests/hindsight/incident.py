@@ -421,6 +421,11 @@ def _frozen_leader(plot: _Plot) -> list[Deed]:
     return [*deeds, *plot.some([plot.deed("heal")]), plot.wait()]
 
 
+def _allowed(plot: _Plot) -> list[Deed]:
+    """Unclean elections are allowed when nobody leads, and the periodic task has not run yet."""
+    return [*plot.stale(), *plot.some([plot.deed("kill", plot.brokers[2])], 0.2), plot.deed("allow unclean")]
+
+
 def _copied(plot: _Plot) -> list[Deed]:
     """The last leader's log was cut, and what was copied of its disk does not tell that its machine crashed."""
     a, b, *_ = plot.brokers
@@ -454,6 +459,7 @@ _PLOTS: tuple[Callable[[_Plot], list[Deed]], ...] = (
     _deleted,
     _frozen_leader,
     _copied,
+    _allowed,
     _no_controller,
 )
 
@@ -482,6 +488,8 @@ def _plotted(chance: random.Random, seed: int, setup: Setup, sight: Sight) -> In
         sight = replace(sight, gone=frozenset({c}))
     elif told is _below_min_isr:
         sight = replace(sight, asks_lineage=chance.random() < 0.5)
+    elif told is _allowed:
+        sight = replace(sight, silent=frozenset(one for one in order[2:] if chance.random() < 0.3))
     elif told is _on_paper:
         sight = replace(sight, readable=sight.readable | {a, b}, copied=frozenset())
     elif told is _copied:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kelr.controller.handlers import without
 from kelr.engine.advice.absent_logs import (
     ask_the_live_first,
+    best_absent,
     bring_the_best_back,
     disks_to_read_again,
     get_all_logs,
@@ -443,8 +444,9 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
 
 
 def _pending(case: Case, found: Findings) -> Advice:
-    best = found.best_designation
-    if found.elected_by is ElectedBy.UNCLEAN and best is not None and best.designate not in {None, found.elected}:
+    best, holder = found.best_designation, best_absent(case)
+    better = best is not None and holder is None and best.designate not in {None, found.elected}
+    if found.elected_by is ElectedBy.UNCLEAN and better and best is not None:
         assert best.designate is not None
         text = (
             f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes, logs"
@@ -475,6 +477,12 @@ def _pending(case: Case, found: Findings) -> Advice:
         return replace(blocked, text=f"{due} {blocked.text}")
     if found.elected_by is ElectedBy.UNCLEAN:
         text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
+        if holder is not None:
+            text = (
+                f"Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects"
+                f" {found.elected} within minutes, and the log of broker {holder}, which is down, is better. Then look"
+                " again."
+            )
         until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
         return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
