@@ -145,8 +145,16 @@ class Case:
         """Whether the replica is in the ELR while a reassignment adds it: it may be there since before another
         reassignment took it out of the assignment, and its broker deleted its log. Kafka's ELR keeps who is dropped,
         and then elects an empty log as clean (seen on 4.3.1: docs/election-rules.md); the whole KIP drops it."""
-        added = replica in (self.state.adding or ()) and replica not in self.state.isr
-        return added and replica in self.elr and not self.rules.kip966
+        return is_added_again(self.state, replica, self.rules)
+
+    def silence_of(self, replica: int | None) -> str | None:
+        """Why a replica that the controller holds to be live was not heard, where it was asked and did not answer: its
+        broker may hang or be gone, and the controller not know it before the session expires
+        (broker.session.timeout.ms). None for one that answered, and for nobody."""
+        answer = None if replica is None else self.logs.unheard.get(replica)
+        if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
+            return None
+        return answer.detail or answer.reason.value
 
     def status(self, broker: int) -> str:
         """The broker's status in words.
@@ -162,6 +170,12 @@ class Case:
         return {BrokerStatus.SHUTTING_DOWN: "shutting down", BrokerStatus.UNREGISTERED: "not registered"}.get(
             status, status.value
         )
+
+
+def is_added_again(state: PartitionState, replica: int, rules: RuleSet) -> bool:
+    """`Case.is_added_again`."""
+    added = replica in (state.adding or ()) and replica not in state.isr
+    return added and replica in (state.elr or ()) and not rules.kip966
 
 
 def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: WaysToStand | None = None) -> Case:

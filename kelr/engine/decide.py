@@ -11,7 +11,6 @@ from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.advice.recovery import advise_under_kip966
 from kelr.engine.advice.table import advise
 from kelr.engine.advice.unclean_past import unclean_past
-from kelr.engine.advice.words import silence_of_live
 from kelr.engine.alike import WaysToStand
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
@@ -183,7 +182,7 @@ def _summary(case: Case, found: Findings) -> str:
         return f"{name} is led by broker {state.leader} (leader epoch {state.leader_epoch}): {_led(case, found)}."
     head = f"{name} has no leader (leader epoch {state.leader_epoch})"
     if found.elected is not None:
-        silence = silence_of_live(case, found.elected)
+        silence = case.silence_of(found.elected)
         unless = "" if silence is None else f", unless it is gone: it did not answer ({silence})"
         return f"{head}; broker {found.elected} is about to be elected ({found.elected_by}){unless}."
     if case.rules.recovers and undecided(case):
@@ -211,7 +210,7 @@ def _led(case: Case, found: Findings) -> str:
         return f"but that broker is {case.status(case.state.leader or 0)}"
     if found.situation is Situation.UNDER_MIN_ISR:
         return f"under min ISR, {in_sync} in sync of {min_isr} needed"
-    silence = silence_of_live(case, case.state.leader)
+    silence = case.silence_of(case.state.leader)
     if silence is not None:
         return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]

@@ -90,11 +90,17 @@ def _handed_over(case: Case, elected: int) -> Loss | None:
     """The loss where a live leader hands over to a member of its ISR; None for another election.
 
     The logs that were read say nothing then: they grow while they are read, one after the other, and the follower that
-    was read first only seems to lack committed records. What only a replica out of sync holds was lost before.
+    was read first only seems to lack committed records. What only a replica out of sync holds was lost before. One
+    that does not answer may be gone, and the leader with it: what it holds once it is back, and who leads by then, the
+    controller's records do not tell.
     """
     if case.state.leader not in case.electable or elected not in case.state.isr or case.logs.lost_directory(elected):
         return None
-    reason = f"{elected} is in the ISR of a live leader, so it holds all that was committed"
+    silence = case.silence_of(elected)
+    if silence is not None:
+        reason = f"{elected} is in the ISR, but did not answer ({silence}): it may be gone, and lead on paper only"
+        return Loss(Grade.UNKNOWN, unheard=(elected,), reason=reason)
+    reason = f"{elected} is in the ISR, so it holds all that was committed"
     return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), reason=reason)
 
 

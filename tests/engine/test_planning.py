@@ -287,6 +287,15 @@ def test_a_preferred_election_moves_the_leadership_and_loses_nothing_although_lo
     )
 
 
+def test_nothing_is_promised_of_a_preferred_replica_that_does_not_answer() -> None:
+    """Seed 33058 of the hindsight: all brokers were dead, and the controller did not know it yet."""
+    made = election(incident(led(2), live=(1, 2, 3), fenced=(), logs=[silent(one) for one in (1, 2, 3)]), PREFERRED)
+    assert (made.elect, made.loss.grade, made.loss.unheard, made.consent) == (1, Grade.UNKNOWN, (1,), Consent.FORCE)
+    assert made.loss.reason.startswith("1 is in the ISR, but did not answer (")
+    assert "nothing committed is lost" not in made.reason
+    assert made.reason.endswith("it may be gone, and the controller not know it yet.")
+
+
 def test_the_preferred_replica_that_leads_needs_no_election() -> None:
     left = refusal(incident(led(1), live=(1, 2, 3), fenced=(), logs=()), PREFERRED)
     assert (left.why, left.reason) == (Unplanned.NOT_NEEDED, "Broker 1, the preferred replica, leads.")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kelr.engine.advice.words import silence_of_live
 from kelr.engine.forecast import undecided_returns
 from kelr.engine.loss import lost_data
 from kelr.engine.loss_words import cost_in_words
@@ -138,7 +137,7 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
         yield from _of_forecast(address, forecast, only=manners[forecast.replica] == 1, known=known)
     if decision.leader is None:
         text = decision.summary
-        silence = silence_of_live(subject.case, decision.elected)
+        silence = subject.case.silence_of(decision.elected)
         yield Claim(Kind.BY_ITSELF, address, WAIT, decision, decision.elected, text, expects=silence)
         yield from _of_returns(address, decision)
     yield from _of_advice(address, decision, subject)

@@ -259,7 +259,9 @@ def committed(*offsets: CommittedOffset, **changed: Any) -> CommittedOffsets:
         (CommittedOffset("g", 135, 3), YES, "none beyond"),
         (CommittedOffset("g", 138, 5), YES, "none beyond"),
         (CommittedOffset("g", 138, None), YES, "none beyond"),
-        (CommittedOffset("g", 138, 9), YES, "none beyond"),
+        # Nothing tells where what it read in an epoch of which the log holds no record parts from older records.
+        (CommittedOffset("g", 138, 9), UNKNOWN, "whether it has read what the log holds from 120 to 138 is not known"),
+        (CommittedOffset("g", 120, 9), YES, "none beyond"),
         # Epoch 2 ends at 110, below the high watermark that the elected log had: what was committed there is all there.
         (CommittedOffset("g", 138, 2), YES, "none beyond"),
         (CommittedOffset("g", 115, 2), YES, "none beyond"),
@@ -268,6 +270,17 @@ def committed(*offsets: CommittedOffset, **changed: Any) -> CommittedOffsets:
 def test_what_a_group_has_committed(offset: CommittedOffset, passed: Passed, words: str) -> None:
     came_out, text = result(seen(committed=committed(offset)), Check.GROUPS)
     assert (came_out, words in text) == (passed, True), text
+
+
+@pytest.mark.parametrize(
+    "one", [CommittedOffset("g", 138, 4), CommittedOffset("g", 150, 9), CommittedOffset("g", 138, 9)]
+)
+def test_a_group_of_whose_epoch_the_log_holds_nothing_goes_back_to_what_is_sure(one: CommittedOffset) -> None:
+    """Seed 34401 of the hindsight: it had read another leader's records from the log's start on, and the log held older
+    ones there."""
+    (found,) = judged(seen(committed=committed(one)))[Check.GROUPS]
+    assert found.command.endswith("--to-offset 120 --execute")
+    assert "whether it has read what the log holds from 120" in found.text
 
 
 def test_where_no_high_watermark_was_known_every_committed_epoch_counts() -> None:

@@ -32,7 +32,6 @@ from kelr.engine.advice.words import (
     or_bring_back_the_best,
     or_designate,
     passed_over,
-    silence_of_live,
     until_the_outage_costs_more,
 )
 from kelr.engine.case import Case
@@ -87,7 +86,7 @@ def _without_the_unregistered(case: Case, advice: Advice, designate: int) -> Adv
 
 def _led(case: Case, found: Findings) -> Advice:
     """It has a leader that the controller holds to be live."""
-    leader, silence = case.state.leader, silence_of_live(case, case.state.leader)
+    leader, silence = case.state.leader, case.silence_of(case.state.leader)
     if leader is not None and silence is not None:
         return look_at_the_silent(case, "The leader", leader, silence)
     as_it_is = (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
@@ -468,7 +467,7 @@ def _pending(case: Case, found: Findings) -> Advice:
             f" partitions, and then a live replica can be designated.{_CLEARED}"
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=watch_it(case))
-    silence = silence_of_live(case, found.elected)
+    silence = case.silence_of(found.elected)
     if found.elected is not None and silence is not None:
         return look_at_the_silent(case, "Whom Kafka would elect", found.elected, silence)
     if found.elected_by is ElectedBy.UNCLEAN and best is None:

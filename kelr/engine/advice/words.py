@@ -7,7 +7,7 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined
-from kelr.model import Advice, AdviceAction, Loss, Outcome, Unheard
+from kelr.model import Advice, AdviceAction, Loss, Outcome
 
 UNTIL_FENCED = (
     "Worth it for broker.session.timeout.ms (9 s unless configured): by then the controller has fenced a broker that is"
@@ -52,22 +52,12 @@ def _hold_down(case: Case, designated: int, loss: Loss | None) -> str:
     return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
 
 
-def silence_of_live(case: Case, replica: int | None) -> str | None:
-    """Why a replica that the controller holds to be live was not heard, where it was asked and did not answer: its
-    broker may hang or be gone, and the controller not know it before the session expires (broker.session.timeout.ms).
-    None for one that answered, and for nobody."""
-    answer = None if replica is None else case.logs.unheard.get(replica)
-    if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
-        return None
-    return answer.detail or answer.reason.value
-
-
 def look_at_the_silent(case: Case, who: str, replica: int, silence: str) -> Advice:
     """Wait for the controller to fence a broker that should lead and did not answer, or for it to answer.
 
     Args:
         who: ``The leader``.
-        silence: `silence_of_live`.
+        silence: `Case.silence_of`.
     """
     text = (
         f"{who}, broker {replica}, did not answer ({silence}): it may hang or be gone, and the controller does not know"

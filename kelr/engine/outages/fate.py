@@ -9,6 +9,7 @@ from operator import or_
 
 from kelr.controller import Change, ControllerState, RecoveryStrategy, handle
 from kelr.controller.reach import FAILED
+from kelr.engine.case import is_added_again
 from kelr.engine.elections import elected_by
 from kelr.engine.outages.case import OutageCase, Placed, renamed
 from kelr.engine.outages.standing import Standing, standing_of
@@ -188,7 +189,7 @@ def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) ->
         blow = Assumption(Happening.RETURNS_UNCLEAN if unclean else Happening.RETURNS_CLEAN, broker=broker)
         course = _after(course, blow, case)
     leader = course.state.partitions[case.address].leader
-    unproven = course.may_lose and course.elected_by is ElectedBy.ISR
+    unproven = course.may_lose and course.elected_by in {ElectedBy.ISR, ElectedBy.ELR}
     return Comeback(gone[-1], not course.unclean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
 
 
@@ -197,7 +198,13 @@ def _comeback(case: OutageCase, state: ControllerState, broker: int, clean: bool
     course = _after(_Course(state), blow, case)
     leader = course.state.partitions[case.address].leader
     unproven = not clean and not case.rules.elr and course.elected_by is ElectedBy.ISR
+    unproven = unproven or _is_added_again(case, leader, course.elected_by)
     return Comeback(broker, clean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
+
+
+def _is_added_again(case: OutageCase, leader: int | None, by: ElectedBy | None) -> bool:
+    """Whether a leader was elected for a place in the ELR that proved nothing before the outage (`is_added_again`)."""
+    return by is ElectedBy.ELR and leader is not None and is_added_again(case.state, leader, case.rules)
 
 
 # One course of events.
@@ -317,6 +324,7 @@ def _changed(course: _Course, change: Change, case: OutageCase) -> _Course:
         return course
     by = elected_by(change)
     lossy = by is ElectedBy.ISR and leader in course.unclean and not case.rules.elr
+    lossy = lossy or _is_added_again(case, leader, by)
     return replace(course, elected_by=by, may_lose=course.may_lose or lossy or by in _UNPROVEN_ELECTIONS)
 
 

@@ -59,9 +59,8 @@ def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset, kept
             f" {_STOP_FIRST}"
         )
         back = log.log_end if lost_from is None else lost_from
-        if one.leader_epoch is None or log.lineage is None:
-            back = min(kept, log.log_end)
-            text += f"; whether it has read what the log holds from {back} on is not known, so that it is sent there"
+        if _holds_none_of_its_epoch(log, one):
+            back, text = _sent_back(log, text, kept)
         yield _finding(address, Passed.NO, text, _reset(address, one.group, back))
         return
     if log.lineage is None and one.offset > kept:
@@ -77,7 +76,39 @@ def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset, kept
             f" holds no further than {lost_from}: what was written since from {lost_from} to {one.offset} it never"
             f" read; {_STOP_FIRST}"
         )
-        yield _finding(address, Passed.NO, text, _reset(address, one.group, lost_from))
+        back = lost_from
+        if _holds_none_of_its_epoch(log, one):
+            back, text = _sent_back(log, text, kept)
+        yield _finding(address, Passed.NO, text, _reset(address, one.group, back))
+        return
+    if one.offset > kept and _is_of_older_epochs(log, one):
+        text = (
+            f"group {one.group} has committed {one.offset}, of leader epoch {one.leader_epoch}, of which the log holds"
+            f" no record: whether it has read what the log holds from {kept} to {one.offset} is not known; to read it"
+            f" again, {_STOP_FIRST}"
+        )
+        yield _finding(address, Passed.UNKNOWN, text, _reset(address, one.group, max(kept, log.log_start or 0)))
+
+
+def _sent_back(log: ReplicaLog, text: str, kept: int) -> tuple[int, str]:
+    """Where a group goes back to of which nothing tells where what it read parts from the log: epochs tell it only to
+    one whose epoch the log holds."""
+    back = min(max(kept, log.log_start or 0), log.log_end)
+    return back, f"{text}; whether it has read what the log holds from {back} on is not known, so that it is sent there"
+
+
+def _holds_none_of_its_epoch(log: ReplicaLog, one: CommittedOffset) -> bool:
+    """Also where one of the two is not known."""
+    return log.lineage is None or all(part.epoch != one.leader_epoch for part in segments(log) or ())
+
+
+def _is_of_older_epochs(log: ReplicaLog, one: CommittedOffset) -> bool:
+    """Whether the log holds none of the epoch that a group has read last, and what it holds below the committed offset
+    is older: a leader wrote it that the group's later one did not follow, or nothing was written in that epoch."""
+    if one.leader_epoch is None or not _holds_none_of_its_epoch(log, one):
+        return False
+    older = [part for part in segments(log) or () if part.epoch < one.leader_epoch]
+    return bool(older) and older[-1].end >= one.offset
 
 
 def _went_wrong_at(log: ReplicaLog, one: CommittedOffset, kept: int) -> int | None:

@@ -15,9 +15,11 @@ def reason_of(subject: Subject, choice: Choice) -> str:
     if choice.advice:
         return choice.advice
     if subject.live_leader is not None:
+        silence = subject.case.silence_of(choice.elect)
+        gone = f", but did not answer ({silence}): it may be gone, and the controller not know it yet."
         return (
             f"The leadership moves from broker {subject.live_leader} to {choice.elect}, the preferred replica, which is"
-            f" in the ISR {ids(subject.state.isr)}: nothing committed is lost."
+            f" in the ISR {ids(subject.state.isr)}{': nothing committed is lost.' if silence is None else gone}"
         )
     return f"{_why(subject, choice)}{_better_one(subject, choice)}"
 
