@@ -330,6 +330,17 @@ def test_the_best_log_is_not_brought_back_where_that_elects_a_worse_one() -> Non
     assert "If it returns: Kafka elects 3 the moment it is back, which loses at least 34 offsets" in advice.text
 
 
+def test_where_elr_is_not_known_no_return_is_said_to_elect_nobody() -> None:
+    """Found by `make hindsight` (8444): a live replica with an empty log was to be designated first, since 'a
+    designation would not make' the best log's one the leader."""
+    state = replace(leaderless((1, 3, 2), isr=(3,)), elr=None, last_known_elr=None)
+    logs = (cut_disk(1, 5), cut_disk(3, 5), log_of(2))
+    found = decision(state, cluster_of(live=(2,), fenced=(1, 3)), logs)
+    assert found.forecasts == ()
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "look again then" in found.advice.text
+
+
 def cut_disk(replica: int, end: int, *, hw: int | None = None) -> LogAnswer:
     return replace(log_of(replica, (0, end), hw=hw), source=LOG_DIRECTORY, unclean_shutdown=True)
 

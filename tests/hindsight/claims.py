@@ -207,6 +207,8 @@ def _of_advice(address: TopicPartition, decision: Decision, subject: Subject) ->
         yield Claim(Kind.RESTORE, address, WAIT, decision, None, text)
     elif advice.action is AdviceAction.HOLD and advice.replica is not None:
         option = Option(returns=(advice.replica,))
+        if {one.elected for one in decision.forecasts if one.replica == advice.replica} == {None}:
+            option = Option((advice.replica,), ElectionType.DESIGNATION, advice.replica)
         yield Claim(Kind.HOLD_ADVICE, address, option, decision, advice.replica, text)
     elif (
         advice.action is AdviceAction.GET_MORE_INFORMATION

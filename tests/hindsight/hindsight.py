@@ -65,6 +65,8 @@ class Truth:
     """The offset of each record that was ever produced to it."""
     serving: int | None = None
     """The leader, where one leads and runs: what only other logs hold was lost when it was elected."""
+    outdated: frozenset[int] = frozenset()
+    """`Seen.outdated`."""
 
     @property
     def promised(self) -> frozenset[int]:
@@ -86,6 +88,8 @@ class Seen:
     """High watermarks: of replicas that were heard, and those saved on disks that were read."""
     start: int = 0
     """The highest log start."""
+    outdated: frozenset[int] = frozenset()
+    """Replicas whose disk was read before the mark of a clean shutdown on it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,7 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
             sight.marks,
             {record: world.offsets[record] for record in ledger.committed | ledger.visible if record in world.offsets},
             world.running.cluster.serving(address),
+            sight.outdated,
         )
     return found
 

@@ -379,6 +379,15 @@ def _below_min_isr(plot: _Plot) -> list[Deed]:
     return [*deeds, plot.deed("kill", c), plot.wait(), plot.deed("start", c), plot.wait()]
 
 
+def _added_again(plot: _Plot) -> list[Deed]:
+    """A reassignment takes a member of the ELR out while it is down, and another one adds it again."""
+    a, b, c = plot.brokers
+    deeds = [plot.deed("write min isr", number=2), plot.deed("produce"), plot.deed("stop", b), plot.wait()]
+    deeds += [plot.deed("reassign", a, c), plot.wait(), plot.deed("kill", c), plot.wait()]
+    deeds += [plot.deed("reassign", a, b), *plot.some([plot.deed("produce")]), plot.deed("kill", a), plot.wait()]
+    return [*deeds, *plot.some([plot.deed("start", c)], 0.8), plot.wait()]
+
+
 def _taken_back(plot: _Plot) -> list[Deed]:
     """A reassignment is cancelled when only a new replica is in sync: the first old one is in the ISR then, dead or
     not, and keeps the ELR from being asked."""
@@ -451,10 +460,12 @@ _PLOTS: tuple[Callable[[_Plot], list[Deed]], ...] = (
     _lost_marker,
     _only_uncleanly,
     _on_paper,
+    _on_paper,  # with Kafka 4.0 alone, which is one of the rule sets
     _switched_back,
     _switched_on,
     _below_min_isr,
     _taken_back,
+    _added_again,
     _all_at_once,
     _deleted,
     _frozen_leader,
@@ -464,10 +475,14 @@ _PLOTS: tuple[Callable[[_Plot], list[Deed]], ...] = (
 )
 
 
+_SIZES = {_taken_back: (5, 3), _added_again: (3, 2)}
+"""Number of brokers and replication factor of plots that go by them."""
+
+
 def _plotted(chance: random.Random, seed: int, setup: Setup, sight: Sight) -> Incident:
     """An incident with a plot; half of them are seen as plainly as can be, with the disks."""
     told = chance.choice(_PLOTS)
-    count, factor = (5, 3) if told is _taken_back else (chance.choice((3, 4)), chance.choice((3, 4)))
+    count, factor = _SIZES.get(told) or (chance.choice((3, 4)), chance.choice((3, 4)))
     brokers = tuple(range(1, count + 1))
     order = tuple(chance.sample(brokers, count))
     topic = replace(setup.topics[0], assignment=(order[:factor],), min_isr=chance.choice((1, 2, 2)))

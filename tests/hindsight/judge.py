@@ -129,6 +129,7 @@ def _return(case: Case) -> _Answer:
     if (
         case.happened.returned is not None
         and None not in {case.claim.expects, stopped}
+        and forecast.replica not in case.truth.outdated
         and stopped is not forecast.clean
     ):
         return Verdict.WRONG, f"its shutdown was {'clean' if stopped else 'unclean'}, and that is not foretold"
@@ -348,10 +349,13 @@ def _restore(case: Case) -> _Answer:
 
 
 def _hold_advice(case: Case) -> _Answer:
-    """Its return elects it, or another one as was foretold, with a log that lacks something."""
+    """Its return elects it, or another one as was foretold, with a log that lacks something; or nobody, and it cannot
+    be designated then."""
     if case.happened.returned is None:
         return Verdict.OPEN, ""
     decision: Decision = case.claim.says
+    if case.claim.option.election is not None:
+        return _is(case.happened.leader != case.claim.about, f"{_who(case.happened.leader)} once it is designated")
     elected = {one.elected for one in decision.forecasts if one.replica == case.claim.about} or {case.claim.about}
     if case.happened.returned.leader not in elected - {None}:
         own = [one for one in decision.forecasts if one.replica == case.claim.about and one.elected == case.claim.about]

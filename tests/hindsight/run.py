@@ -404,13 +404,23 @@ def seen_of(world: World, snapshot: Snapshot) -> Mapping[TopicPartition, Seen]:
 
 
 def _seen(world: World, address: TopicPartition, answers: Sequence[LogAnswer]) -> Seen:
-    marks, start = {}, 0
+    marks, start, outdated = {}, 0, set()
     for answer in answers:
         if isinstance(answer, NotHeard):
             continue
+        if answer.source == LOG_DIRECTORY and _has_changed_since(world, answer):
+            outdated.add(answer.replica)
         start = max(start, answer.log_start or 0)
         # Where replicas' directories were copied, the saved high watermarks were not.
         with_its_disk = answer.replica in world.down and answer.high_watermark is not None
         saved = world.checkpoints.get((answer.replica, address)) if with_its_disk else None
         marks[answer.replica] = max(answer.high_watermark or 0, (saved.high_watermark or 0) if saved else 0)
-    return Seen(marks, start)
+    return Seen(marks, start, frozenset(outdated))
+
+
+def _has_changed_since(world: World, answer: ReplicaLog) -> bool:
+    """Whether the disk that an answer is from has another mark of a clean shutdown now, or its broker runs."""
+    reading, now = world.readings.get(answer.replica), world.read_disk(answer.replica)
+    if reading is None or reading.read_at_ms != answer.read_at_ms:
+        return False
+    return now is None or (now.clean, now.broker_epoch) != (reading.clean, reading.broker_epoch)

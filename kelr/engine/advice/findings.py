@@ -23,11 +23,10 @@ class Findings:
 
     def can_lead_on_return(self, replica: int) -> bool:
         """Whether the replica leads once its broker is back, however that stopped: its return elects it, or elects
-        nobody, so that it can be designated then; or it takes the place of a leader that is recorded and gone."""
+        nobody, so that it can be designated then; or it takes the place of a leader that is recorded and gone. Also
+        where its return cannot be foretold: nothing denies it then."""
         returns = [one for one in self.forecasts if one.replica == replica]
-        return bool(returns) and all(
-            one.leads == replica or one.elected_by is ElectedBy.LEADER_STAYS for one in returns
-        )
+        return all(one.leads == replica or one.elected_by is ElectedBy.LEADER_STAYS for one in returns)
 
     def outcome(self, election: ElectionType) -> Outcome | None:
         return next((outcome for outcome in self.outcomes if outcome.election is election), None)

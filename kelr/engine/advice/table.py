@@ -208,7 +208,7 @@ def _bring_one_back(case: Case, awaited: Sequence[int], lacking: Sequence[int]) 
             " designating a live replica is not known to lose fewer."
         )
     if case.is_added_again(first):
-        return f"Bring {any_of} back first: Kafka elects {first} from the ELR, and a reassignment adds it again."
+        return f"Bring {any_of} back first: a reassignment adds {first} again, and Kafka elects it from the ELR."
     if _proves_nothing(case, first):
         return (
             f"Bring {any_of} back first: Kafka elects {first} from the ISR. By its disk it was not shut down cleanly,"

@@ -95,11 +95,12 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
     if leader not in seen.live:
         text = f"{leader} is the leader on record (leader epoch {epoch}), and its broker is not live"
         return finding_of(planned, Check.LEADER, Passed.NOT_YET, text, f"kelr explain {planned.address}")
-    if leader == planned.elect and seen.now_ms < seen.late_until_ms:
-        text = f"{leader} leads, in leader epoch {epoch}; {late_election(leader, seen.late_until_ms)}"
-        return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
     if leader == planned.elect:
-        return finding_of(planned, Check.LEADER, Passed.YES, f"{leader} leads, in leader epoch {epoch}")
+        text = f"{leader} leads, in leader epoch {epoch}"
+        if seen.now_ms < seen.late_until_ms:
+            late = f"{text}; {late_election(leader, seen.late_until_ms)}"
+            return finding_of(planned, Check.LEADER, Passed.NOT_YET, late)
+        return finding_of(planned, Check.LEADER, Passed.YES, text)
     return _other_leader(planned, state, seen, logs)
 
 
