@@ -472,16 +472,11 @@ def _pending(case: Case, found: Findings) -> Advice:
         return look_at_the_silent(case, "Whom Kafka would elect", found.elected, silence)
     if found.elected_by is ElectedBy.UNCLEAN and best is None:
         blocked = _blocked(case)
-        due = f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes."
-        return replace(blocked, text=f"{due} {blocked.text}")
+        return replace(blocked, text=f"{_forbid_it(found, 'what that loses is not known')} {blocked.text}")
     if found.elected_by is ElectedBy.UNCLEAN:
         text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
         if holder is not None:
-            text = (
-                f"Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects"
-                f" {found.elected} within minutes, and the log of broker {holder}, which is down, is better. Then look"
-                " again."
-            )
+            text = f"{_forbid_it(found, f'the log of broker {holder}, which is down, is better')} Then look again."
         until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
         return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
@@ -495,6 +490,13 @@ def _pending(case: Case, found: Findings) -> Advice:
         f" elects {found.elected} by the same rule ({found.elected_by}), which it asks first."
     )
     return replace(advice, until=until, elect=unclean_election(case))
+
+
+def _forbid_it(found: Findings, why: str) -> str:
+    return (
+        f"Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects"
+        f" {found.elected} within minutes, and {why}."
+    )
 
 
 def _leader_not_live(case: Case, found: Findings) -> Advice:
