@@ -175,7 +175,10 @@ def _goes_with_its_broker(world: World, state: PartitionState, after: _After) ->
 
 
 def _any_stops_producers(world: World, state: PartitionState, after: _After) -> bool | None:
-    """Whichever broker goes of those in sync."""
+    """Whichever broker goes of those in sync. While a reassignment is under way there are more of them than there will
+    be, and the finding is of those."""
+    if state.adding or state.removing:
+        return None
     found = [
         _leaderless(world, after[broker], (broker,)) or _under(world, after[broker], (broker,))
         for broker in state.isr

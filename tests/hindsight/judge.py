@@ -394,6 +394,8 @@ def _hold(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     if case.happened.returned is None:
         return Verdict.OPEN, ""
+    if case.truth.clean[hold.broker] is None:
+        return Verdict.OPEN, "its log directory has failed, which nothing tells while it is away"
     if case.happened.returned.leader not in {None, case.claim.about}:
         return Verdict.RIGHT, ""
     return _is(case.happened.leader != case.claim.about, f"broker {case.claim.about} is elected all the same")
