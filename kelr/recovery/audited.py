@@ -17,7 +17,7 @@ from kelr.engine.planning.lost import (
 )
 from kelr.engine.planning.seen import Seen
 from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, PlannedElection, RecordedElection, TopicPartition
-from kelr.model.plan import Applied
+from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
@@ -159,9 +159,9 @@ def recorded_elections(
         if before is not None and isinstance(in_sync, list):
             left = tuple(one for one in before.unread if one not in in_sync)
             before = found[at] = replace(before, unread=left)
-        epoch, leader = row.after.get("leader_epoch"), row.after.get("leader")
-        if row.what is not AuditWhat.ELECTION or row.result not in ELECTED:
+        if row.what is not AuditWhat.ELECTION:
             continue
+        leader, epoch = _elected(row)
         known = recorded_loss(row.loss)
         clean = known is not None and known[0] is Grade.PROVEN_NONE
         if isinstance(epoch, int) and isinstance(leader, int):
@@ -170,13 +170,35 @@ def recorded_elections(
     for journal in journals:
         for at, planned in journal.planned.items():
             one = journal.partitions.get(at)
-            if one is None or not one.elected or (one.applied is not None and one.audited):
+            if one is None or not one.elected or (journal.has_result(at) and one.audited):
                 continue
             evidence, clean = planned.evidence, planned.loss.grade is Grade.PROVEN_NONE
             unread = tuple(_unread(map(asdict, evidence.logs)))
             election = RecordedElection(planned.elect, evidence.leader_epoch + 1, journal.last_ms, clean, unread)
             _add(found, at, election)
     return found
+
+
+def led_since(leader: int | None, before: int, epoch: int) -> bool:
+    """Whether somebody has been elected between two leader epochs: that a leader goes takes one, too.
+
+    Args:
+        leader: in the epoch before.
+    """
+    return epoch > before + (leader is not None)
+
+
+def _elected(row: AuditRecord) -> tuple[object, object]:
+    """Leader and leader epoch of an election that came about; None for both where none is known to have.
+
+    Whom it elected may have died before anybody looked.
+    """
+    epoch, before = row.after.get("leader_epoch"), row.before.get("leader_epoch")
+    if row.result in ELECTED:
+        return row.after.get("leader"), epoch
+    if row.result == Ended.NO_LEADER and isinstance(before, int) and isinstance(epoch, int):
+        return (row.wanted, before + 1) if led_since(row.before.get("leader"), before, epoch) else (None, None)
+    return None, None
 
 
 def _add(found: dict[TopicPartition, RecordedElection], at: TopicPartition, election: RecordedElection) -> None:

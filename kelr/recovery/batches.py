@@ -53,6 +53,8 @@ class Batch:
     _courses: dict[TopicPartition, Course] = field(default_factory=dict)
     _requests: Requests = field(init=False)
     _interrupted: bool = False
+    _silent: bool = False
+    """No broker answered any more when it was to be read who leads."""
 
     def __post_init__(self) -> None:
         self._requests = Requests(self.site, self.journal, self._tell)
@@ -85,7 +87,9 @@ class Batch:
         unwritten = failure if isinstance(failure, UsageError) else self._requests.write_failure
         concluded = self._to_its_end(self._conclude)
         by_address = {result.address: result for result in (*refused, *concluded)}
-        settled = all(course.back is None or course.back.settled for course in self._courses.values())
+        courses = self._courses.values()
+        restored = all(course.back is None or course.back.settled for course in courses)
+        settled = restored and not (self._silent and any(course.asked for course in courses))
         results = tuple(by_address[one.address] for one in self.elections)
         return BatchDone(results, settled, self._interrupted, unwritten)
 
@@ -261,6 +265,7 @@ class Batch:
     def _conclude(self) -> list[Applied]:
         courses = list(self._courses.values())
         states: States | None = read_states(self.site, [course.address for course in courses])
+        self._silent = states is None
         return [
             self._requests.told(
                 course.planned,

@@ -13,6 +13,7 @@ from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
+from kelr.recovery.audited import led_since
 from kelr.recovery.consent import Consented
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
@@ -154,6 +155,8 @@ def _asked(site: Site, journalled: Journalled) -> tuple[Applied, ...]:
         ended = Ended.DONE if mine else Ended.NO_LEADER if leader is None else Ended.OTHER_LEADER
         if epoch <= planned.evidence.leader_epoch:
             ended, text = Ended.UNKNOWN, f"an election was asked for, or about to be, and none is seen (epoch {epoch})"
+        elif leader is None and not led_since(planned.evidence.leader, planned.evidence.leader_epoch, epoch):
+            text = f"an election was asked for, or about to be, and nobody leads (epoch {epoch})"
         elif leader is None:
             text = f"an election was asked for, and whom it elected leads no more (epoch {epoch})"
         else:

@@ -16,6 +16,7 @@ from kelr.model import ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition,
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
+from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Consented, missing_consent
 from kelr.recovery.mending import PutRight
 from kelr.recovery.progress import ApplyEvent, Stage
@@ -536,6 +537,25 @@ def test_the_cluster_cannot_be_reached_from_some_moment_on(monkeypatch: pytest.M
         _assert_old_orders(world)
         assert open_journals(state, CLUSTER_ID) == ()
     assert unknown > 5
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_an_election_in_its_own_order_of_which_nobody_tells_stays_open(
+    tmp_path: Path, mend: Callable[..., PutRight]
+) -> None:
+    """It was done; resume and undo find that out, and until then it counts as one that may have given records up."""
+    world = leaderless()
+    plan = world.plan({TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 3)})
+    assert [one.method for one in plan.elections] == ["unclean"]
+    world.happens[1] = lambda: setattr(world, "reachable", False)
+    (result,) = _apply(world, tmp_path, plan)
+    assert result.ended is Ended.UNKNOWN
+    world.reachable = True
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert list(recorded_elections(audit.read(tmp_path), [journal])) == [TopicPartition(TOPIC, 0)]
+    assert [one.ended for one in mend(journal.path, **world.common(tmp_path)).applied] == [Ended.DONE]
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    assert [line.result for line in audit.read(tmp_path)] == ["unknown", "done"]
 
 
 # Interrupted.

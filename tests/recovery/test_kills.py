@@ -21,6 +21,7 @@ from kelr.model import ElectionType, PartitionState, Plan, Snapshot, TopicPartit
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit, steady_time
 from kelr.recovery.apply import apply_plan
+from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.journal_reader import read_journal
@@ -328,6 +329,43 @@ def test_an_election_of_which_nobody_is_left_is_audited_by_undo(tmp_path: Path) 
         "recover apply",
         "an election was asked for, and whom it elected leads no more (epoch 4)",
     )
+
+
+def test_an_election_counts_when_undo_has_closed_the_journal_and_whom_it_elected_has_died(tmp_path: Path) -> None:
+    """The disks that nobody had read hold what it gave up, whoever is down now."""
+    world = leaderless(FEW)
+    dies(world, 2)()
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
+    assert _killed(world, 1, lambda: _apply(world, plan, tmp_path))
+    assert world.state().leader == 3
+    before = recorded_elections(audit.read(tmp_path), open_journals(tmp_path, CLUSTER_ID))
+    assert before[AT].unread == (1, 2)
+    dies(world, 3)()
+    _undo(world, tmp_path)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    after = recorded_elections(audit.read(tmp_path))[AT]
+    assert replace(after, at_ms=before[AT].at_ms) == before[AT]
+
+
+def test_that_nobody_leads_is_no_sign_that_an_election_came_about(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was not sent yet; that the leader from before died is all that happened."""
+    world = leaderless(FEW)
+    plan = world.plan({STEADY: Wish(ElectionType.PREFERRED)})
+    with monkeypatch.context() as patch:
+        watch_files(world, patch)
+        assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
+    assert world.before_revival[-1] == "after line intent"
+    dies(world, 3)()
+    dies(world, 2)()
+    _undo(world, tmp_path)
+    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    assert (line.result, line.text) == (
+        "no-leader",
+        "an election was asked for, or about to be, and nobody leads (epoch 1)",
+    )
+    assert recorded_elections(audit.read(tmp_path)) == {}
 
 
 def test_an_election_that_a_lagging_broker_does_not_show_is_audited_by_undo(tmp_path: Path) -> None:
