@@ -132,6 +132,8 @@ class ConfigWriter:
         if self.late_s > patience.now_s():
             self.tell(Stage.LATE, f"a write of {MIN_ISR} went without an answer: waiting until it takes effect no more")
             patience.sleep(self.late_s - patience.now_s())
+        # How old they are may not be known: they would be waited for again after each write.
+        config.sent = config.uncertain = None
 
     def _back(self, config: WrittenConfig, known: bool, now: str | None, error: str | None) -> ConfigBack:
         what = f"{MIN_ISR} of topic {config.topic}"

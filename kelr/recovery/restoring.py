@@ -178,9 +178,15 @@ def _back(
         patience = requests.site.patience
         left_s = patience.rival_s - since[1].age_s(patience.moment())
         if left_s > 0:
+            ways = (
+                f"or in {math.ceil(left_s / 60)} min"
+                if since[1].boot_id is not None
+                else f"or when you have given it {_ids(planned.restores)} by hand: this system does not tell for how"
+                " long it has stood"
+            )
             text = (
                 f"its order is {_ids(order)}: a kelr of another machine may be electing by it, and restore"
-                f" {_ids(planned.order)} then; look again when it has ended, or in {math.ceil(left_s / 60)} min"
+                f" {_ids(planned.order)} then; look again when it has ended, {ways}"
             )
             return Back(False, False, text, state, failed)
     if order != planned.order:

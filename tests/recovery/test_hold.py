@@ -297,6 +297,23 @@ def test_a_write_that_is_refused(tmp_path: Path) -> None:
     assert open_journals(tmp_path, CLUSTER_ID) == ()
 
 
+@pytest.mark.parametrize("mend", [resume, undo])
+@pytest.mark.parametrize("boot_id", ["first", None])
+def test_a_write_of_a_killed_hold_is_outlasted_once(
+    tmp_path: Path, mend: Callable[..., PutRight], boot_id: str | None
+) -> None:
+    """Also where nobody knows how old it is."""
+    world = leaderless()
+    world.boot_id = boot_id
+    world.kill_at = 1
+    with pytest.raises(Killed):
+        _hold(world, tmp_path)
+    world.revive()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert mend(journal.path, **world.common(tmp_path)).good
+    assert 75 <= world.now_s < 80
+
+
 @OWN
 @pytest.mark.parametrize("mend", [resume, undo])
 def test_killed_at_any_moment(

@@ -132,6 +132,28 @@ def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
     assert world.state().replicas == (1, 2, 3)
 
 
+def test_how_long_an_order_has_stood_is_not_told_without_a_clock_of_the_boot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten minutes would never be over: the way out is named, and is one."""
+    world = leaderless()
+    world.boot_id = None
+    _cut_short(world, tmp_path, monkeypatch)
+    world.after(events.Reassigned(AT, (1, 2, 3)))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    for _ in range(2):
+        done = undo(journal.path, **world.common(tmp_path))
+        assert not done.closed
+        assert done.orders[0].text.endswith(
+            "; look again when it has ended, or when you have given it [3,1,2] by hand: this system does not tell for"
+            " how long it has stood"
+        )
+        world.sleep(1000)
+    world.after(events.Reassigned(AT, (3, 1, 2)))
+    assert undo(journal.path, **world.common(tmp_path)).good
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
 def test_resume_names_what_has_changed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = leaderless()
     _cut_short(world, tmp_path, monkeypatch)
