@@ -255,7 +255,9 @@ def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lo
     was not carried out."""
     at = planned.address
     row = known.elections.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
-    found = lost_by(planned, seen, row.loss or {} if row is not None and row.result in ELECTED else None)
+    # Where the order could not be restored, another one may have led, whom this run did not elect.
+    led = row is not None and row.result in ELECTED and row.after.get("leader") in (None, row.wanted)
+    found = lost_by(planned, seen, row.loss or {} if row is not None and led else None)
     if found is None or row is None:
         return found
     accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")

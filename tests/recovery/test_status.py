@@ -22,7 +22,17 @@ from kelr.recovery.status import status
 from kelr.recovery.undo import undo, undo_plan
 from kelr.sources.base import Page
 from kelr.view.recovery_status import Standing
-from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedSource, World, dies, leaderless, watch_files
+from tests.recovery.simulated import (
+    CLUSTER_ID,
+    TOPIC,
+    Killed,
+    SimulatedSource,
+    World,
+    dies,
+    leaderless,
+    returns,
+    watch_files,
+)
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -130,6 +140,25 @@ def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
     )
     assert open_journals(tmp_path, CLUSTER_ID) == ()
     assert world.state().replicas == (1, 2, 3)
+
+
+def test_an_order_that_could_not_be_restored_is_no_sign_of_the_planned_election(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader from before came back by itself: nothing was lost, and nobody has elected 2."""
+    world = leaderless()
+    plan = world.plan(ONE)
+    _cut_short(world, tmp_path, monkeypatch)
+    world.after(events.Reassigned(AT, (1, 2, 3)))
+    returns(world, 1, clean=True)
+    assert world.state().leader == 1
+    before = status(SimulatedSource(world), tmp_path, plan=plan).lost
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert [one.ended for one in resume(journal.path, **world.common(tmp_path)).applied] == [Ended.NOT_RESTORED]
+    after = status(SimulatedSource(world), tmp_path, plan=plan).lost
+    assert [(one.leader, one.grade, one.committed, one.total) for one in after] == [
+        (one.leader, one.grade, one.committed, one.total) for one in before
+    ]
 
 
 def test_how_long_an_order_has_stood_is_not_told_without_a_clock_of_the_boot(
