@@ -304,7 +304,8 @@ class Advice:
     """The command that saves what following the advice truncates, before `command`; empty where no log that was heard
     is truncated. In documents a line, as for `elect`."""
     keep_down: tuple[int, ...] = ()
-    """Brokers that stay down until the one to bring back leads: with them Kafka would elect a worse log."""
+    """Brokers that stay down until the one to bring back leads, or where the advice is to learn more, until that is
+    known: with them Kafka would elect a worse log, or may."""
     start: tuple[int, ...] = ()
     """Where the advice is to bring a broker back: those that the text speaks of starting, `replica` first. Whether one
     of them is enough, the text tells. Empty for `replica` alone."""

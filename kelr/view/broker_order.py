@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.words import agree, brokers
+from kelr.engine.words import agree, brokers, joined
 from kelr.model import AdviceAction, Decision, TopicPartition
 from kelr.model.plan import Plan
 from kelr.view.layout import Layout
@@ -87,22 +87,30 @@ class Contested:
     def __init__(self) -> None:
         self._wanted: dict[int, list[TopicPartition]] = {}
         self._unwelcome: dict[int, list[TopicPartition]] = {}
+        self._to_be_read: dict[int, list[TopicPartition]] = {}
 
     def add(self, decision: Decision) -> None:
         advice, address = decision.advice, TopicPartition(decision.topic, decision.partition)
         if advice.action in _WANTED_BACK and advice.replica is not None:
             self._wanted.setdefault(advice.replica, []).append(address)
+        unread = advice.action is AdviceAction.GET_MORE_INFORMATION
         for broker in _unwelcome(decision):
-            self._unwelcome.setdefault(broker, []).append(address)
+            (self._to_be_read if unread else self._unwelcome).setdefault(broker, []).append(address)
 
     def __iter__(self) -> Iterator[str]:
         """A sentence for each of them."""
-        for broker in sorted(self._wanted.keys() & self._unwelcome.keys()):
-            first, after = self._unwelcome[broker], self._wanted[broker]
-            has, waits = agree(len(first), "has", "have"), agree(len(after), "waits", "wait")
+        for broker in sorted(self._wanted.keys() & (self._unwelcome.keys() | self._to_be_read.keys())):
+            first, unread, after = self._unwelcome.get(broker), self._to_be_read.get(broker), self._wanted[broker]
+            until = []
+            if first:
+                has = agree(len(first), "has", "have")
+                until.append(f"until {_where(first)} {has} a leader, since its return elects another one there")
+            if unread:
+                until.append(f"until it is known what the logs of {_where(unread)} hold, as it may be elected there")
+            waits = agree(len(after), "waits", "wait")
             yield (
-                f"Partitions disagree over broker {broker}: keep it down until {_where(first)} {has} a leader, since"
-                f" its return elects another one there, and start it then for {_where(after)}, which {waits} for it."
+                f"Partitions disagree over broker {broker}: keep it down {joined(until, 'and')}, and start it then for"
+                f" {_where(after)}, which {waits} for it."
             )
 
 

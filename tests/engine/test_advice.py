@@ -408,13 +408,19 @@ LACKING = NotHeard(1, Unheard.LACKING, "its disk is not believed: it lacks 20 of
 def test_whose_disk_lacks_committed_records_stays_down_until_it_is_read_again(
     elr: tuple[int, ...], last_known: tuple[int, ...], live: tuple[int, ...]
 ) -> None:
-    """Found by `make hindsight`: its place in the ELR was taken for more than what its disk shows."""
+    """Found by `make hindsight`: its place in the ELR was taken for more than what its disk shows. After an unclean
+    shutdown the last known leader is elected alone."""
     logs = (log_of(3, (0, 116)), LACKING, log_of(2, (0, 135), hw=120))
     state = leaderless((3, 1, 2), elr=elr, last_known=last_known)
     advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (1,))
+    elects = (
+        "Kafka elects it the moment it is back"
+        if last_known
+        else "after a clean shutdown Kafka elects it the moment it is back"
+    )
     assert advice.text == (
-        "Keep broker 1 down for now: Kafka elects it the moment it is back, and what was read of its disk lacks records"
+        f"Keep broker 1 down for now: {elects}, and what was read of its disk lacks records"
         " that another replica knows to be committed. Read the disk of broker 1 again first: what was read contradicts"
         " what the controller records, so that it is from before the broker last ran, or the log was cut."
     )
@@ -429,6 +435,41 @@ def test_another_member_comes_back_before_one_whose_disk_lacks_committed_records
     state = leaderless((3, 1, 2), elr=(1, 2))
     advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
+    assert "Keep broker 1 down until " in advice.text
+
+
+def test_nobody_is_started_to_compare_logs_whom_kafka_elects_at_once() -> None:
+    """The text had a broker started that `keep_down` kept down."""
+    lacking = (log_of(3, (0, 116)), LACKING, silent(2))
+    dead = cluster_of(live=(), fenced=(1, 2, 3))
+    advice = decision(leaderless((3, 1, 2), elr=(1, 2)), dead, lacking).advice
+    assert "If the machine of 2 crashed, start 3 first and compare." in advice.text
+    anybody = decision(leaderless((3, 1, 2), elr=(2,)), dead, map(silent, (3, 1, 2)), unclean=True).advice
+    assert "If the machine of 2 crashed, read its disk before it starts." in anybody.text
+
+
+@pytest.mark.parametrize("rules", [ELR_4_3, KRAFT])
+@pytest.mark.parametrize("read", [True, False])
+def test_where_anybody_is_elected_a_member_of_isr_or_elr_starts_first(rules: RuleSet, *, read: bool) -> None:
+    """With unclean elections allowed the first one back leads: it was the first of the assignment, or one that was shut
+    down cleanly, whatever its place."""
+    isr, elr = ((2,), ()) if rules is KRAFT else ((), (2,))
+    clean = replace(log_of(3, (0, 116)), source=LOG_DIRECTORY, unclean_shutdown=False)
+    logs = (clean if read else silent(3), silent(1), silent(2))
+    dead = cluster_of(live=(), fenced=(1, 2, 3), elr=rules is ELR_4_3)
+    found = decision(leaderless((3, 1, 2), isr=isr, elr=elr), dead, logs, rules=rules, unclean=True)
+    assert {one.replica for one in found.forecasts if one.elected == one.replica} == {1, 2, 3}
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 2)
+    assert "Start broker 2 first" in found.advice.text
+
+
+def test_a_live_replica_is_designated_once_no_member_of_the_elr_can_come_back() -> None:
+    """Of 2 nobody knows how it stopped: 1, which is known to have stopped cleanly, comes first, and then 2."""
+    clean = replace(log_of(1, (0, 135)), source=LOG_DIRECTORY, unclean_shutdown=False)
+    logs = (log_of(3, (0, 116)), clean, silent(2))
+    advice = decision(leaderless((3, 1, 2), elr=(1, 2)), cluster_of(live=(3,), fenced=(1, 2)), logs).advice
+    assert (advice.replica, advice.start) == (1, (1,))
+    assert advice.alternative.startswith("If 1 and 2 cannot come back: designate 3, which loses at least 19 offsets")
 
 
 def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:

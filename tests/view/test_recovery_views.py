@@ -19,15 +19,17 @@ from kelr.model import (
     HoldDown,
     HoldReason,
     Loss,
+    NotHeard,
     NotPlanned,
     Plan,
     Situation,
+    Unheard,
     Unplanned,
 )
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.view.audit import audit_view
-from kelr.view.broker_order import broker_order, broker_order_lines, sections
+from kelr.view.broker_order import Contested, broker_order, broker_order_lines, sections
 from kelr.view.collection import Collected, show_collection
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
@@ -43,6 +45,7 @@ from kelr.view.verification import (
     waited_for_in_short,
     waited_for_in_words,
 )
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent
 from tests.recovery.aftermath import AT, LINEAGE, NOW_MS, PLAN, PLANNED, WELL, log, seen
 from tests.view.samples import SAVED
 from tests.view.test_schema import violations
@@ -287,6 +290,20 @@ def test_whom_one_partition_wants_back_is_started_once_another_has_learnt_what_i
     assert [(title, [step.broker for step in steps]) for title, steps in sections(order)] == [
         ("Keep broker 1 down until these partitions have a leader", [1]),
         ("Start once all that is done, not before", [1]),
+    ]
+
+
+def test_where_a_partition_keeps_a_broker_down_until_its_disk_is_read_no_leader_is_waited_for() -> None:
+    """Partition 0 gets none while 1 is down and its disk is not read again; partition 1 waits for 1."""
+    state, cluster = leaderless((3, 1, 2), elr=(1,)), cluster_of(live=(2, 3), fenced=(1,))
+    lacking = NotHeard(1, Unheard.LACKING, "its disk is not believed")
+    live = (log_of(3, (0, 116)), log_of(2, (0, 135), hw=120))
+    contested = Contested()
+    contested.add(decision(state, cluster, (*live, lacking)))
+    contested.add(replace(decision(state, cluster, (*live, silent(1))), partition=1))
+    assert list(contested) == [
+        "Partitions disagree over broker 1: keep it down until it is known what the logs of orders:0 hold, as it may be"
+        " elected there, and start it then for orders:1, which waits for it."
     ]
 
 

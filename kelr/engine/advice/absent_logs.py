@@ -118,8 +118,11 @@ def read_again_first(case: Case, found: Findings, replicas: Sequence[int]) -> Ad
     records (`KnownLogs.read_lacking`), until the disks are read again."""
     count = len(replicas)
     first, disks = agree(count, "it", "the first of them"), agree(count, "its disk", "their disks")
+    elects = f"Kafka elects {first} the moment it is back"
+    if any(one.replica in replicas and one.elected != one.replica for one in found.forecasts):
+        elects = f"after a clean shutdown {elects}"
     text = (
-        f"Keep {brokers(replicas)} down for now: Kafka elects {first} the moment it is back, and what was read of"
+        f"Keep {brokers(replicas)} down for now: {elects}, and what was read of"
         f" {disks} lacks records that another replica knows to be committed."
     )
     condition = (

@@ -154,8 +154,10 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     held_back = keep_down(case, found, doubtful[0]) if len(doubtful) == len(awaited) else None
     if held_back is not None:
         return held_back
-    awaited = tuple(replica for replica in awaited if replica not in lacking) or awaited
-    awaited = with_the_best_log(case, least_doubtful(case, awaited) if case.rules.elr else awaited)
+    able = tuple(replica for replica in awaited if replica not in lacking) or awaited
+    awaited = with_the_best_log(case, least_doubtful(case, able) if case.rules.elr else able)
+    # Nothing is known against these, so that they come before a designation.
+    unread = tuple(replica for replica in able if replica in case.logs.unranked and replica not in awaited)
     first = awaited[0]
     if _may_be_empty(case, first):
         return _read_before_it_starts(case, found, first)
@@ -180,7 +182,8 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     if kept_down:
         text += f" Keep {brokers(kept_down)} down until then: committed records are known that are missing there."
     text += and_not(lost)
-    alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
+    cannot = f"If {joined((*awaited, *unread), 'and')} cannot come back"
+    alternative, designate = _otherwise(case, found, (*awaited, *unread), cannot)
     advice = Advice(
         AdviceAction.BRING_BACK,
         text,
@@ -411,7 +414,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     whole = tuple(replica for replica in whole if replica not in again)
     if not whole:
         return read_again_first(case, found, again)
-    first = with_the_best_log(case, least_doubtful(case, whole) if case.rules.elr else whole)[0]
+    first = _first_to_start(case, whole)
     if _may_be_empty(case, first):
         return _read_before_it_starts(case, found, first)
     # An unclean shutdown ends its place in the ELR, and then it is elected as the last known leader, if at all.
@@ -430,16 +433,34 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
         truncate = agree(len(others), "truncates", "truncate")
         text += f"; {joined(others)} then {truncate} to its log where they differ"
         if not case.read_from_disk(first):
-            text += f". If the machine of {first} crashed, start {joined(others)} first and compare"
+            text += f". If the machine of {first} crashed, {_compare_first(found, others)}"
     text += "."
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."
     text += or_elects_another(case, found, first)
     kept_down = again
+    if again:
+        text += f" Keep {brokers(again)} down until {first} leads: committed records are known that are missing there."
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
         kept_down = tuple(one for one in others if one in again or one not in with_the_best_log(case, (first, one)))
     return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first, keep_down=kept_down), first)
+
+
+def _first_to_start(case: Case, awaited: tuple[int, ...]) -> int:
+    """Of those that lead once they are back, the one to start. Where unclean elections are allowed these are all: then
+    a place in ISR or ELR counts as long as nobody knows whose log is the best."""
+    if not case.logs.ranked.keys() >= {*awaited}:
+        placed = (one for one in awaited if one in {*case.state.isr, *case.elr} and not case.stopped_uncleanly(one))
+        awaited = tuple(placed) or awaited
+    return with_the_best_log(case, least_doubtful(case, awaited) if case.rules.elr else awaited)[0]
+
+
+def _compare_first(found: Findings, others: Sequence[int]) -> str:
+    """How to learn what a log has lost before it leads: by starting those of the others whom nobody elects then."""
+    elected = {one.replica for one in found.forecasts if one.elected is not None}
+    harmless = [one for one in others if one not in elected]
+    return f"start {joined(harmless)} first and compare" if harmless else "read its disk before it starts"
 
 
 def _pending(case: Case, found: Findings) -> Advice:
