@@ -46,9 +46,9 @@ def run_exporter(session: Session, *, listen: str, interval_s: float, most: int)
     exporter = serve(host, port, lambda: watcher.board, told=output.note)
     try:
         with _until_terminated() as ended:
-            watcher.start()
             shown = f"[{host}]" if ":" in host else host
             output.note(f"serving http://{shown}:{exporter.port}/metrics, looking every {interval_s:g} s")
+            watcher.start()
             ended.get()
     finally:
         exporter.close()
