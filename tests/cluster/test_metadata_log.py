@@ -255,6 +255,11 @@ def test_a_checkpoint_is_the_state_at_its_end(lab_43: Lab, checkpoints: list[Pat
         replayed = source_at(lab_43, lab_43.controllers[0], Moment(offset=alone.next_offset))
         assert alone.next_offset == int(path.name[:20])
         assert everything(alone) == everything(replayed)
+        # A checkpoint tells of a registration that it is not newer than itself; the log, when it came.
+        assert all(
+            (told.registered_by_ms or 0) >= (came.registered_by_ms or 0)
+            for told, came in zip(alone.cluster().brokers, replayed.cluster().brokers, strict=True)
+        )
         assert alone.taken_at_ms == replayed.taken_at_ms
         check_with_shell(lab_43, path, compares_end=False)
 
@@ -325,7 +330,8 @@ def test_the_rows_of_an_older_kafka_are_the_history(lab_40: Lab) -> None:
 def everything(source: MetadataLogSource) -> tuple[object, ...]:
     partitions = [state for page in source.pages(Selection()) for state in page.partitions]
     topics = sorted({state.topic for state in partitions})
-    return partitions, source.topic_configs(topics), source.cluster().brokers, source.cluster().features
+    brokers = [replace(one, registered_by_ms=None) for one in source.cluster().brokers]
+    return partitions, source.topic_configs(topics), brokers, source.cluster().features
 
 
 def test_kafkas_own_shell_reads_the_same(lab_43: Lab, incident: list[Sample], tmp_path: Path) -> None:
