@@ -10,7 +10,17 @@ from kelr.engine.logs import KnownLogs, count_distinct, missing
 from kelr.engine.planning.rescue import rescue_from_anyone, rescue_from_unread, rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.errors import UsageError
-from kelr.model import AdviceAction, Decision, NotHeard, PartitionState, ReplicaLog, Situation, Snapshot, TopicConfig
+from kelr.model import (
+    AdviceAction,
+    Decision,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    RescueStep,
+    Situation,
+    Snapshot,
+    TopicConfig,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,16 +241,24 @@ def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str
     return "; ".join(said)
 
 
+def _within(
+    limits: Limits, subject: Subject, steps: Iterable[RescueStep], why: str, compacted: bool | None
+) -> tuple[Wanted, ...]:
+    """What of these steps the limits leave."""
+    heard = subject.case.logs.heard
+    return tuple(
+        Wanted(subject.state, step.replica, step.from_offset, end, why, heard[step.replica], compacted)
+        for step in steps
+        if limits.replicas is None or step.replica in limits.replicas
+        if (end := limits.until(step.to_offset)) > step.from_offset
+    )
+
+
 def _whoever_leads(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
     """What any log may have to give up, where ELR and LastKnownELR are not known: any return may elect any replica."""
     logs = subject.case.logs
     why = "who is to lead is not known"
-    wanted = tuple(
-        Wanted(subject.state, step.replica, step.from_offset, end, why, logs.heard[step.replica], compacted)
-        for step in rescue_from_anyone(logs, subject.state.replicas)
-        if limits.replicas is None or step.replica in limits.replicas
-        if (end := limits.until(step.to_offset)) > step.from_offset
-    )
+    wanted = _within(limits, subject, rescue_from_anyone(logs, subject.state.replicas), why, compacted)
     what = "what one log lacks of another, and what is above the high watermarks,"
     note = (
         f"{why}, since ELR and LastKnownELR are not: {what if wanted else 'nothing'} is saved; --elect ID saves what"
@@ -256,12 +274,7 @@ def _unread(subject: Subject, leader: int, limits: Limits, compacted: bool | Non
     """What the others may truncate, where nobody has read the log of the leader to come."""
     logs = subject.case.logs
     why = _lacks_unknown(leader)
-    wanted = tuple(
-        Wanted(subject.state, step.replica, step.from_offset, end, why, logs.heard[step.replica], compacted)
-        for step in rescue_from_unread(logs, subject.state.replicas, leader)
-        if limits.replicas is None or step.replica in limits.replicas
-        if (end := limits.until(step.to_offset)) > step.from_offset
-    )
+    wanted = _within(limits, subject, rescue_from_unread(logs, subject.state.replicas, leader), why, compacted)
     held = "above their high watermarks, or differently from each other"
     note = (
         f"the log of replica {leader}, which is to lead, was not heard or tells no epochs, so how much the others"
