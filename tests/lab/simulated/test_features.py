@@ -96,7 +96,13 @@ def test_what_is_only_validated_changes_nothing() -> None:
         ),
         (
             (METADATA_FEATURE, 22, UNSAFE),
-            "Invalid metadata.version 22. Unsafe metadata downgrade is not supported in this version.",
+            "Unsupported metadata.version downgrade from 30 to 22. Unsafe metadata downgrade is not supported in this"
+            " version.",
+        ),
+        (
+            (METADATA_FEATURE, 29, SAFE),
+            "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested downgrade because"
+            " it might delete metadata information.",
         ),
     ],
 )
@@ -129,7 +135,8 @@ def test_a_software_downgrade_by_the_kip_leaves_no_elr_in_any_record() -> None:
     assert cluster.metadata.end - before == 3
     # Below its metadata.version ELR cannot be switched on; once that is raised again it can.
     refused = update(cluster, (ELR_FEATURE, 1, UPGRADE))
-    assert "because it depends on metadata.version level 23" in str(refused[1])
+    why = f"{ELR_FEATURE} could not be set to 1 because it depends on metadata.version level 23"
+    assert refused[1] == f"{FAILED}Invalid update version 1 for feature {ELR_FEATURE}. {why}"
     assert update(cluster, (METADATA_FEATURE, 30, UPGRADE)) == ("NONE", None)
     assert update(cluster, (ELR_FEATURE, 1, UPGRADE)) == ("NONE", None)
     assert finalized(cluster)[ELR_FEATURE] == 1

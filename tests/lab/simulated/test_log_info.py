@@ -26,14 +26,14 @@ UNKNOWN = (-1, -1, -1)
 
 
 def asked(
-    server: SimulatedServer, broker: int, wanted: Mapping[UUID, Sequence[int]], *, named: int | None = None
+    server: SimulatedServer, broker: int, wanted: Mapping[UUID, Sequence[int]] | None, *, named: int | None = None
 ) -> Any:
-    """The whole answer of a broker; `named` is whom the request says that it asks."""
+    """The whole answer of a broker, None asking for everything; `named` is whom the request says that it asks."""
     dialect, key = server.spec.log_info, server.spec.api_key
     assert dialect is not None
     assert key is not None
     kind, _ = replica_log_info(dialect, key)
-    topics = [
+    topics = wanted and [
         kind.TopicPartitions(version=0, topic_id=topic_id, partitions=list(partitions))
         for topic_id, partitions in wanted.items()
     ]
@@ -121,6 +121,23 @@ def test_a_request_for_another_broker_is_refused() -> None:
     with cluster("kip966-balanced") as server:
         assert one(server, 2, named=1) == ("INVALID_REQUEST", UNKNOWN)
         assert one(server, 2, named=2)[0] == "NONE"
+
+
+def test_no_list_means_every_replica_of_the_broker() -> None:
+    """KIP-966 has TopicPartitions nullable."""
+    with cluster("kip966-balanced", (1, 2), (3, 2), (2, 3)) as server:
+        server.inside(lambda world: world.running.ask(events.TopicCreated("other", ((1, 2),))))
+        assert told(asked(server, 3, None)) == {1: ("NONE", (-1, 0, 0)), 2: ("NONE", (-1, 0, 0))}
+        both = asked(server, 2, None).topic_partition_log_info_list
+        assert [[one.partition for one in topic.partition_log_info] for topic in both] == [[0, 1, 2], [0]]
+        server.inside(lambda world: world.denied.add(Denied("cluster", "CLUSTER_ACTION")))
+        assert {error for error, _ in told(asked(server, 3, None)).values()} == {"CLUSTER_AUTHORIZATION_FAILED"}
+
+
+def test_no_list_is_answered_up_to_the_limit() -> None:
+    with SimulatedServer(SimulatedSpec(topics=1, partitions=7, log_info_limit=5)) as server:
+        found = told(asked(server, 1, None))
+        assert [found[number][0] for number in range(7)] == [*5 * ("NONE",), *2 * ("REQUEST_LIMIT_REACHED",)]
 
 
 def test_over_the_limit_the_kip_answers_with_an_error_for_the_rest() -> None:

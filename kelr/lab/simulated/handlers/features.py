@@ -1,7 +1,8 @@
 """UpdateFeatures: eligible.leader.replicas.version up and down, and metadata.version as KIP-966 has its downgrade.
 
-Source: FeatureControlManager.updateFeature and QuorumController.updateFeatures of Apache Kafka 4.3.1 (checks, their
-order and words); KIP-966, "Compatibility, Deprecation, and Migration Plan" (MV downgrade, software downgrade).
+Source: QuorumController.updateFeatures, FeatureControlManager.updateFeature and Feature.validateVersion of Apache Kafka
+4.3.1 (checks, their order and words); KIP-966, "Compatibility, Deprecation, and Migration Plan" (MV downgrade, software
+downgrade).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _check(world: World, feature: str, level: int, kind: int) -> None:
         _check_metadata_downgrade(world, level, kind)
     if feature == ELR_FEATURE and level and levels(world)[METADATA_FEATURE] < NEEDED_FOR_ELR:
         needed = f"it depends on {METADATA_FEATURE} level {NEEDED_FOR_ELR}"
-        raise _refusal(feature, level, f"Could not set {ELR_FEATURE} to {level} because {needed}")
+        raise _refusal(feature, level, f"{ELR_FEATURE} could not be set to {level} because {needed}")
     if feature == RECOVERY_FEATURE and level != current:
         raise _refusal(feature, level, "The nodes' files switch it.")
 
@@ -84,7 +85,8 @@ def _check_metadata_downgrade(world: World, level: int, kind: int) -> None:
         return
     if kind == UNSAFE_DOWNGRADE:
         text = "Unsafe metadata downgrade is not supported in this version."
-    raise RefusedError("INVALID_UPDATE_VERSION", f"Invalid {METADATA_FEATURE} {level}. {text}")
+    what = f"Unsupported {METADATA_FEATURE} downgrade from {world.metadata.level} to {level}"
+    raise RefusedError("INVALID_UPDATE_VERSION", f"{what}. {text}")
 
 
 def _refusal(feature: str, level: int, why: str) -> RefusedError:

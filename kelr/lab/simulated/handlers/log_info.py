@@ -6,11 +6,12 @@ Source: KIP-966, "GetReplicaLogInfo"; the patch to Kafka's trunk that was revert
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from kelr.controller import LogInfoEntry
 from kelr.lab.simulated.api import Api, Call, Message, code
 from kelr.lab.simulated.connection import asking_node
-from kelr.lab.simulated.replicas import NONE, Replica, hosted
+from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.messages import replica_log_info
@@ -43,19 +44,19 @@ class LogInfo:
         error = self._refusal(call)
         topics: list[Message] = []
         count, more = 0, False
-        for topic in call.request.topic_partitions:
+        for topic_id, partitions in _asked(call):
             infos = []
-            for partition in topic.partitions:
+            for partition in partitions:
                 count += 1
                 over = count > self._limit
                 if over and not self._kip:
                     more = True
                     break
                 wrong = "REQUEST_LIMIT_REACHED" if over and error == NONE else error
-                infos.append(self._info(call, topic.topic_id, partition, wrong))
+                infos.append(self._info(call, topic_id, partition, wrong))
             if infos:
                 kind = self._response.TopicPartitionLogInfo
-                topics.append(kind(version=0, topic_id=topic.topic_id, partition_log_info=infos))
+                topics.append(kind(version=0, topic_id=topic_id, partition_log_info=infos))
         fields = {} if self._kip else {"has_more_replica_log_info": more}
         return self._response(
             version=0,
@@ -74,10 +75,10 @@ class LogInfo:
             return "INVALID_REQUEST"
         return NONE
 
-    def _info(self, call: Call, topic_id: object, partition: int, error: str) -> Message:
+    def _info(self, call: Call, topic_id: UUID, partition: int, error: str) -> Message:
         found = LogInfoEntry(_UNKNOWN, None, _UNKNOWN, error=error)
         if error == NONE:
-            topic = call.world.topic_of(topic_id)  # type: ignore[arg-type]
+            topic = call.world.topic_of(topic_id)
             if topic is None:
                 found = LogInfoEntry(_UNKNOWN, None, _UNKNOWN, error="UNKNOWN_TOPIC_ID")
             else:
@@ -91,6 +92,23 @@ class LogInfo:
             error_code=code(found.error),
             error_message=_WORDS.get(found.error),
         )
+
+
+def _asked(call: Call) -> Iterator[tuple[UUID, Sequence[int]]]:
+    """Topic ids with their partitions. The KIP lets the list be null and does not say what that means: as in Kafka's
+    other requests, all; here all that the broker holds a replica of."""
+    if call.request.topic_partitions is not None:
+        yield from ((topic.topic_id, topic.partitions) for topic in call.request.topic_partitions)
+        return
+    for topic in call.world.topics():
+        held = [one for one in range(call.world.partitions(topic)) if _holds(call, TopicPartition(topic, one))]
+        if held:
+            yield call.world.topic_id(topic), held
+
+
+def _holds(call: Call, address: TopicPartition) -> bool:
+    state = known(call.world, call.node, address)
+    return state is not None and call.node in state.replicas
 
 
 def entry(world: World, broker: int, address: TopicPartition) -> LogInfoEntry:
