@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site man wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -180,10 +180,6 @@ docs: $(READY)  ## Generate the command line reference again
 site: $(DOCS_READY)  ## Build the documents as a site in build/site, strict: no broken link, nothing fetched when read
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --quiet
 	$(DOCS_VENV)/bin/python packaging/check_site.py build/site
-
-man: $(READY)  ## Write the man pages of all commands into build/man
-	@mkdir -p build/man
-	$(BIN)/python -m kelr.commands.generate man build/man
 
 wheel: $(READY)  ## Build wheel and source distribution in dist, and check what is in them
 	$(BIN)/python packaging/distributions.py dist

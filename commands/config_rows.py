@@ -78,9 +78,9 @@ def _settings(origins: _Origins) -> Iterator[SettingRow]:
     yield SettingRow("timeout", f"{settings.timeout_s:g}", origin)
     yield SettingRow("output", str(settings.format), origins.of("", "--output", "KELR_OUTPUT", given.format))
     log_info = settings.log_info
-    origin = origins.of("log_info_api_key", "--log-info-api-key", "KELR_LOG_INFO_API_KEY", given.log_info_key)
+    origin = origins.of("log_info_api_key", "", "KELR_LOG_INFO_API_KEY", None)
     yield SettingRow("log_info_api_key", str(log_info.api_key) if log_info is not None else None, origin)
-    origin = origins.of("log_info_dialect", "--log-info-dialect", "KELR_LOG_INFO_DIALECT", given.log_info_dialect)
+    origin = origins.of("log_info_dialect", "", "KELR_LOG_INFO_DIALECT", None)
     yield SettingRow("log_info_dialect", str(log_info.dialect) if log_info is not None else None, origin)
     no_color = bool(origins.environ.get("NO_COLOR"))
     yield SettingRow("color", "off" if no_color else "on a terminal", "NO_COLOR" if no_color else DEFAULT)

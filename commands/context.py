@@ -1,9 +1,8 @@
-"""``kelr context``: list, show, use, remove, import; add and test are in modules beside this one."""
+"""``kelr context``: list, show, use, remove; add and test are in modules beside this one."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,6 @@ from kelr.commands.context_add import add
 from kelr.commands.context_in_use import CLUSTER_VARIABLES
 from kelr.commands.context_try import try_out
 from kelr.commands.options import with_output
-from kelr.config.imports import Tool
 from kelr.errors import ExitCode, KelrError, RefusedError, UsageError
 from kelr.view.output import Output
 
@@ -180,60 +178,6 @@ def remove(
     output.note(f"removed context {name}{was}")
 
 
-@with_output()
-def import_(
-    output: Output,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Another tool's configuration file.")],
-    *,
-    tool: Annotated[
-        Tool | None,
-        typer.Option(
-            "--from",
-            metavar="TOOL",
-            help="Whose file it is: java (client properties), kafkactl, rpk or kcl; told by the file's name else.",
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this context; can be repeated.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What to call it, where it is a single one.")
-    ] = None,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Brokers, where it is a single one."),
-    ] = None,
-    use_current: Annotated[
-        bool, typer.Option("--use", help="Make the other tool's current context the current one here too.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace contexts that are there already.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
-) -> None:
-    """Take over clusters from a Java client.properties, kafkactl, rpk or kcl.
-
-    A properties file is referred to and stays where it is. Of the other files
-    everything is copied that kelr can use, passwords included; what cannot be
-    carried over is said, key by key.
-
-    Examples:
-      kelr context import client.properties --name prod
-      kelr context import ~/.config/kafkactl/config.yml --dry-run
-      kelr context import ~/.config/rpk/rpk.yaml --only prod --use
-    """
-    from kelr.commands.context_import import ImportOptions, import_file  # noqa: PLC0415 - not for --help
-
-    options = ImportOptions(
-        tool=tool,
-        only=tuple(only or ()),
-        name=name,
-        bootstrap_server=bootstrap_server,
-        use=use_current,
-        force=force,
-        dry_run=dry_run,
-    )
-    import_file(output, file, options)
-
-
 for _name, _function in (
     ("add", add),
     ("list", list_),
@@ -241,6 +185,5 @@ for _name, _function in (
     ("show", show),
     ("test", try_out),
     ("remove", remove),
-    ("import", import_),
 ):
     app.command(_name)(_function)

@@ -107,8 +107,6 @@ def connection_flags(given: Settings, variables: Mapping[str, str], context: Con
         ("--bootstrap-controller", given.bootstrap_controller),
         ("--at", given.at),
         ("--timeout", given.timeout_s),
-        ("--log-info-api-key", given.log_info_key),
-        ("--log-info-dialect", given.log_info_dialect),
     ):
         if value is not None:
             flags += [flag, f"{value:g}" if isinstance(value, float) else str(value)]

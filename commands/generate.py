@@ -1,4 +1,4 @@
-"""Writes what is generated from the code itself: completions, man pages, docs/cli.md, and parts of other documents.
+"""Writes what is generated from the code itself: completions, docs/cli.md, and parts of other documents.
 
 ``python -m kelr.commands.generate completions|man DIR`` and ``... docs ROOT``; `make` knows.
 """
@@ -13,7 +13,6 @@ from pathlib import Path
 from kelr.commands.cli_model import Command, command_line, every
 from kelr.commands.completions import completion_scripts
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED
-from kelr.commands.man_pages import man_pages
 from kelr.commands.options import EXIT_MEANINGS
 from kelr.commands.registry import COMMANDS
 from kelr.commands.schema_page import schema_tables
@@ -94,10 +93,8 @@ def _main(arguments: list[str]) -> int:
         files = {Path(where) / name: text for name, text in completion_scripts(command_line()).items()}
     elif what == "docs":
         files = generated_docs(Path(where))
-    elif what == "man":
-        files = {Path(where) / name: text for name, text in man_pages(command_line()).items()}
     else:
-        sys.stderr.write(f"generate what? {what!r} is none of completions, docs and man\n")
+        sys.stderr.write(f"generate what? {what!r} is neither completions nor docs\n")
         return 2
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")

@@ -207,31 +207,6 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
         ],
         None,
     ),
-    "log_info_key": (
-        Annotated[
-            int | None,
-            typer.Option(
-                "--log-info-api-key",
-                metavar="N",
-                help="The API key under which these brokers take GetReplicaLogInfo (KIP-966); no release has it"
-                " [env: KELR_LOG_INFO_API_KEY].",
-                rich_help_panel=CONNECTION,
-            ),
-        ],
-        None,
-    ),
-    "log_info_dialect": (
-        Annotated[
-            str | None,
-            typer.Option(
-                "--log-info-dialect",
-                metavar="kip|patch",
-                help="Its form: kip, or patch, which is that of key 93 [env: KELR_LOG_INFO_DIALECT].",
-                rich_help_panel=CONNECTION,
-            ),
-        ],
-        None,
-    ),
     "format": (
         Annotated[
             OutputFormat | None,

@@ -45,8 +45,6 @@ class Settings:
     bootstrap_controller: str | None = None
     at: str | None = None
     timeout_s: float | None = None
-    log_info_key: int | None = None
-    log_info_dialect: str | None = None
     format: OutputFormat | None = None
     verbose: bool = False
 
@@ -170,7 +168,7 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
         cluster_id=None if context is None else context.cluster_id,
         context=None if context is None else context.name,
         connection_flags=connection_flags(given, variables, context),
-        log_info=_log_info(given, variables, context),
+        log_info=_log_info(variables, context),
         login=login,
         given=given,
         led_elsewhere=bool(
@@ -210,27 +208,17 @@ def _moment(given: Settings, *, log_answers: bool) -> Moment | None:
     return read_moment(given.at)
 
 
-def _log_info(given: Settings, variables: Mapping[str, str], context: Context | None) -> LogInfoKey | None:
-    """The key by flag, environment variable or context; its dialect by the same, or the one that goes with the key."""
+def _log_info(variables: Mapping[str, str], context: Context | None) -> LogInfoKey | None:
+    """The key by environment variable or context; its dialect by the same, or the one that goes with the key."""
     text = variables.get("KELR_LOG_INFO_API_KEY")
-    if given.log_info_key is not None:
-        key: int | None = given.log_info_key
-    elif text:
-        key = _number("KELR_LOG_INFO_API_KEY", text)
-    else:
-        key = None if context is None else context.log_info_api_key
-    by_context = None if context is None else context.log_info_dialect
-    dialect = given.log_info_dialect or variables.get("KELR_LOG_INFO_DIALECT") or by_context
+    in_context = None if context is None else context.log_info_api_key
+    key = _number("KELR_LOG_INFO_API_KEY", text) if text else in_context
     if key is None:
-        if given.log_info_dialect is not None:
-            raise UsageError(
-                "--log-info-dialect says nothing without a key",
-                next_step="give --log-info-api-key too, or leave it out",
-            )
         return None
+    by_context = None if context is None else context.log_info_dialect
     from kelr.sources.log_info_key import LogInfoKey  # noqa: PLC0415 - only where it is configured
 
-    return LogInfoKey.chosen(key, dialect)
+    return LogInfoKey.chosen(key, variables.get("KELR_LOG_INFO_DIALECT") or by_context)
 
 
 def _number(where: str, text: str) -> int:

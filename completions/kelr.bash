@@ -63,10 +63,10 @@ _kelr() {
     for word in "${line[@]:1:${#line[@]}-2}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --from|--topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--before|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
+            --topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--before|--from|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr metrics export"|"kelr report"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr doctor"|"kelr context"|"kelr context add"|"kelr context list"|"kelr context use"|"kelr context show"|"kelr context test"|"kelr context remove"|"kelr context import"|"kelr config"|"kelr config show"|"kelr errors"|"kelr schema"|"kelr completion") path="$path $word" ;;
+                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr metrics export"|"kelr report"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr doctor"|"kelr context"|"kelr context add"|"kelr context list"|"kelr context use"|"kelr context show"|"kelr context test"|"kelr context remove"|"kelr config"|"kelr config show"|"kelr errors"|"kelr schema"|"kelr completion") path="$path $word" ;;
                 *) count=$((count + 1)) ;;
             esac ;;
         esac
@@ -78,7 +78,7 @@ _kelr() {
         [[ $COMP_WORDBREAKS != *:* || $word != *:* ]] || kept=${word%"${word##*[:=]}"}
     fi
     case "$path:$before" in
-        "kelr context import:--from"|"kelr fleet assess:--topic"|"kelr lab incident:--topic"|"kelr lab deny:--topic"|"kelr lab allow:--topic") :; return ;;
+        "kelr fleet assess:--topic"|"kelr lab incident:--topic"|"kelr lab deny:--topic"|"kelr lab allow:--topic") :; return ;;
         "kelr fleet ingest:--out"|"kelr fleet report:--out") _kelr_files -d; return ;;
         *:--accept-loss|*:--any|*:--api|*:--at|*:--batch|*:--bootstrap-controller|*:--bootstrap-controllers|*:--bootstrap-server|*:--bootstrap-servers|*:--brokers|*:--budget|*:--cluster|*:--cluster-id|*:--clusters|*:--command-property|*:--conf|*:--controller|*:--controllers|*:--endpoint|*:--endpoint-timeout|*:--expires-in|*:--fail-on|*:--files|*:--for|*:--force|*:--format|*:--from-offset|*:--heap-mb|*:--if|*:--incidents|*:--interval|*:--jolokia|*:--kafka|*:--limit|*:--listen|*:--log-info|*:--log-info-api-key|*:--master|*:--min-isr|*:--minimal-replicas|*:--most-series|*:--name|*:--node|*:--only|*:--page-limit|*:--page-size|*:--partitions|*:--password-command|*:--password-env|*:--pause|*:--principal|*:--prometheus|*:--property|*:--property-command|*:--property-env|*:--property-file|*:--query-match|*:--racks|*:--remote|*:--replication|*:--sasl-mechanism|*:--scenarios|*:--security|*:--seed|*:--segment-mb|*:--since|*:--skew|*:--skip|*:--states|*:--timeout|*:--times|*:--title|*:--to-offset|*:--top|*:--topics|*:--until|*:--user|*:--username|*:--wait-for|*:--weeks|*:--window|*:--workers|*:-b) :; return ;;
         *:--gone|*:--kill|*:--restart|*:--stop) _kelr_ask broker-lists; return ;;
@@ -97,7 +97,6 @@ _kelr() {
         *:--rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive kip966-manager-off"; return ;;
         *:--by) _kelr_words "cluster topic broker rack"; return ;;
         *:--situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown"; return ;;
-        *:--log-info-dialect) _kelr_words "kip patch"; return ;;
         *:--why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log"; return ;;
         *:--keep) _kelr_words "min-isr leader"; return ;;
         *:--election|*:--election-type|*:-e) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive"; return ;;
@@ -105,69 +104,69 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe watch log-info history snapshot metrics report explain whatif elect recover rescue fleet simulate lab demo doctor context config errors schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
+            choices="describe watch log-info history snapshot metrics report explain whatif elect recover rescue fleet simulate lab demo doctor context config errors schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
-            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size --watch --interval -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size --watch --interval -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr watch")
-            choices="--interval --until-healthy --for --exclude-internal -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--interval --until-healthy --for --exclude-internal -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr log-info")
-            choices="--lineage --log-dir --logs -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--lineage --log-dir --logs -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr history")
-            choices="--broker --since --until --unclean --summary --draw --follow -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--broker --since --until --unclean --summary --draw --follow -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr snapshot")
-            choices="--no-logs --log-dir --logs --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--no-logs --log-dir --logs --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 0) _kelr_files kelr; return ;;
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr metrics")
-            choices="read export --help --endpoint --prometheus --query-match --jolokia --user --password-file --token-file --ca --cert --key --endpoint-timeout --check -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug"
+            choices="read export --help --endpoint --prometheus --query-match --jolokia --user --password-file --token-file --ca --cert --key --endpoint-timeout --check -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug"
             ;;
         "kelr metrics read")
-            choices="--endpoint --prometheus --query-match --jolokia --user --password-file --token-file --ca --cert --key --endpoint-timeout --check -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--endpoint --prometheus --query-match --jolokia --user --password-file --token-file --ca --cert --key --endpoint-timeout --check -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             ;;
         "kelr metrics export")
-            choices="--listen --interval --most-series -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--listen --interval --most-series -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             ;;
         "kelr report")
-            choices="--before --plan --logs --since --until --title --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--before --plan --logs --since --until --title --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 0) _kelr_files html; return ;;
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr explain")
-            choices="--if --election --rules --compare-rules --logs --why --full --picture -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--if --election --rules --compare-rules --logs --why --full --picture -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr whatif")
-            choices="--stop --kill --rack --if --any --clean --restart --restart-order --keep --controller --check --rules --limit --all -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--stop --kill --rack --if --any --clean --restart --restart-order --keep --controller --check --rules --limit --all -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr elect")
-            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force --version -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force --version -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
@@ -176,61 +175,61 @@ _kelr() {
             choices="collect plan apply verify status resume undo hold log --help"
             ;;
         "kelr recover collect")
-            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr recover plan")
-            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr recover apply")
-            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_files json; return ;;
             esac
             ;;
         "kelr recover verify")
-            choices="--topic --wait --wait-for -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--topic --wait --wait-for -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_files json; return ;;
             esac
             ;;
         "kelr recover status")
-            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_files json; return ;;
             esac
             ;;
         "kelr recover resume")
-            choices="-y --yes -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-y --yes -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask recoveries; ((${#COMPREPLY[@]})) || _kelr_files '*'; return ;;
             esac
             ;;
         "kelr recover undo")
-            choices="-y --yes -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-y --yes -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask recoveries; ((${#COMPREPLY[@]})) || _kelr_files json; return ;;
             esac
             ;;
         "kelr recover hold")
-            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask topics; return ;;
             esac
             ;;
         "kelr recover log")
-            choices="--since --topic -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--since --topic -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             ;;
         "kelr rescue")
             choices="dump show replay --help"
             ;;
         "kelr rescue dump")
-            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --logs --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --logs --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
@@ -243,7 +242,7 @@ _kelr() {
             esac
             ;;
         "kelr rescue replay")
-            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 0) _kelr_files kelr-rescue; return ;;
                 *) _kelr_ask targets; return ;;
@@ -349,13 +348,13 @@ _kelr() {
             choices="--simulated --keep --kafka --dir -o --output --verbose --debug --help"
             ;;
         "kelr doctor")
-            choices="--check --only --skip --acls --principal -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--check --only --skip --acls --principal -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac
             ;;
         "kelr context")
-            choices="add list use show test remove import --help"
+            choices="add list use show test remove --help"
             ;;
         "kelr context add")
             choices="-b --bootstrap-server --bootstrap-controller --cluster-id --pin --timeout --read-only --use --force --command-config --username --password-env --password-file --password-command --property --property-env --property-file --property-command -o --output --verbose --debug --help"
@@ -387,28 +386,22 @@ _kelr() {
                 *) _kelr_ask contexts; return ;;
             esac
             ;;
-        "kelr context import")
-            choices="--from --only --name -b --bootstrap-server --use --force --dry-run -o --output --verbose --debug --help"
-            [[ $current == -* ]] || case "$count" in
-                *) _kelr_files '*'; return ;;
-            esac
-            ;;
         "kelr config")
             choices="show --help"
             ;;
         "kelr config show")
-            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout -o --output --verbose --debug --help"
             ;;
         "kelr errors")
             choices="-o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
-                *) _kelr_words "no-cluster-named bad-address unknown-host nobody-listens no-answer-in-time no-controller tls-expected plaintext-expected not-kafka certificate-not-trusted client-certificate-refused login-failed login-expected credentials-refused no-kerberos-ticket kdc-not-reached kerberos-package-missing librdkafka-without-kerberos no-broker-answers brokers-too-old not-a-controller wrong-cluster topic-unknown partition-unknown saved-not-live context-unknown context-exists no-current-context context-read-only contexts-not-private secret-not-there not-a-secret login-incomplete contexts-garbled contexts-not-editable contexts-changed import-garbled secret-command-failed saved-does-not-change nothing-to-watch some-topics-unread snapshots-reversed no-endpoint-named bad-endpoint secret-in-address several-clusters no-endpoint-answers some-endpoints-silent cannot-listen tls-file-unusable loss-not-accepted evidence-contradictory consent-missing answer-was-no nobody-to-ask reason-missing broker-not-gone plan-other-cluster plan-expired plan-stale plan-garbled not-a-plan election-file another-kelr journal-open no-open-journal journal-unknown journal-ambiguous journal-other-cluster journal-garbled every-choice-refused internal-topic rescue-other-cluster file-exists cannot-write record-garbled not-json not-a-snapshot snapshot-torn snapshot-garbled newer-format collection-not-snapshot collections-differ collection-other-cluster not-a-log-directory log-directories-differ no-replica-on-disk no-metadata-log metadata-logs-differ moment-not-in-log not-a-rescue-file rescue-damaged no-lab lab-exists lab-damaged not-simulated java-missing jars-unreachable jar-not-as-locked kafka-not-locked pyspark-missing not-a-lake lake-busy scenario-garbled too-many-sets usage bad-input connect authentication not-authorized unsupported lab refused partly-done not-recorded error"; return ;;
+                *) _kelr_words "no-cluster-named bad-address unknown-host nobody-listens no-answer-in-time no-controller tls-expected plaintext-expected not-kafka certificate-not-trusted client-certificate-refused login-failed login-expected credentials-refused no-kerberos-ticket kdc-not-reached kerberos-package-missing librdkafka-without-kerberos no-broker-answers brokers-too-old not-a-controller wrong-cluster topic-unknown partition-unknown saved-not-live context-unknown context-exists no-current-context context-read-only contexts-not-private secret-not-there not-a-secret login-incomplete contexts-garbled contexts-not-editable contexts-changed secret-command-failed saved-does-not-change nothing-to-watch some-topics-unread snapshots-reversed no-endpoint-named bad-endpoint secret-in-address several-clusters no-endpoint-answers some-endpoints-silent cannot-listen tls-file-unusable loss-not-accepted evidence-contradictory consent-missing answer-was-no nobody-to-ask reason-missing broker-not-gone plan-other-cluster plan-expired plan-stale plan-garbled not-a-plan election-file another-kelr journal-open no-open-journal journal-unknown journal-ambiguous journal-other-cluster journal-garbled every-choice-refused internal-topic rescue-other-cluster file-exists cannot-write record-garbled not-json not-a-snapshot snapshot-torn snapshot-garbled newer-format collection-not-snapshot collections-differ collection-other-cluster not-a-log-directory log-directories-differ no-replica-on-disk no-metadata-log metadata-logs-differ moment-not-in-log not-a-rescue-file rescue-damaged no-lab lab-exists lab-damaged not-simulated java-missing jars-unreachable jar-not-as-locked kafka-not-locked pyspark-missing not-a-lake lake-busy scenario-garbled too-many-sets usage bad-input connect authentication not-authorized unsupported lab refused partly-done not-recorded error"; return ;;
             esac
             ;;
         "kelr schema")
             choices="-o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
-                *) _kelr_words "describe describe-summary watch log-info disk-logs history history-summary explain explain-compare rules errors whatif whatif-any whatif-restart doctor doctor-acls plan applied report snapshot metrics simulate scenarios scenario-checks lab-status lab-incidents lab-incident lab-env demo collection verification recovery-status put-right hold audit-log rescue-dump rescue rescue-records rescue-replay contexts context config context-test context-import fleet-generate fleet-ingest fleet-assess fleet-exposure fleet-report"; return ;;
+                *) _kelr_words "describe describe-summary watch log-info disk-logs history history-summary explain explain-compare rules errors whatif whatif-any whatif-restart doctor doctor-acls plan applied report snapshot metrics simulate scenarios scenario-checks lab-status lab-incidents lab-incident lab-env demo collection verification recovery-status put-right hold audit-log rescue-dump rescue rescue-records rescue-replay contexts context config context-test fleet-generate fleet-ingest fleet-assess fleet-exposure fleet-report"; return ;;
             esac
             ;;
         "kelr completion")

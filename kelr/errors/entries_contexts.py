@@ -101,14 +101,6 @@ CONTEXTS = (
         "Run the command again.",
     ),
     Entry(
-        "import-garbled",
-        ExitCode.USAGE,
-        "The file is not as the tool that it is said to be of writes it",
-        "Nothing of it was written into the contexts.",
-        "A file of another tool, an edit that went wrong, or a name or a key in it that comes twice.",
-        "Name the tool's configuration file, say whose it is with --from, or correct the place that is named.",
-    ),
-    Entry(
         "secret-command-failed",
         ExitCode.USAGE,
         "The command that gives a secret failed",

@@ -1,4 +1,4 @@
-"""What ``kelr context`` and ``kelr config`` show: the contexts, one in full, a connection that was tried, an import."""
+"""What ``kelr context`` and ``kelr config`` show: the contexts, one in full, a connection that was tried."""
 
 from __future__ import annotations
 
@@ -63,20 +63,6 @@ class Tested:
     security: str
     took_ms: int
     release_words: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedRow:
-    """A context of another tool."""
-
-    name: str
-    action: str
-    """``added``, ``replaced``, or the same with ``would be`` before it."""
-    bootstrap_server: str | None
-    command_config: str | None
-    secrets: tuple[str, ...]
-    """The keys whose value now stands in clear in contexts.toml."""
-    left_out: tuple[str, ...]
 
 
 def contexts_view() -> View[ContextRow]:
@@ -217,31 +203,3 @@ def _tested_block(row: Tested) -> Iterator[Text]:
     lines = [f"{name} {level}" for name, level in levels] or [unknown if row.features is None else "none finalized"]
     for at, line in enumerate(lines):
         yield plain(f"  {'' if at else 'features':<10}  {line}")
-
-
-def imported_view() -> View[ImportedRow]:
-    """One row for each context that another tool has."""
-    columns: tuple[Column[ImportedRow], ...] = (
-        datum("name", "string", "What it is called here."),
-        datum("action", "string", "added or replaced; with --dry-run, would be added or would be replaced."),
-        datum("bootstrap_server", "string?", "Brokers to start from; null where a properties file says."),
-        datum("command_config", "string?", "The properties file that it refers to."),
-        datum("secrets", "string[]", "Keys whose value stands in clear in contexts.toml then."),
-        datum("left_out", "string[]", "What was not carried over, key by key, and why."),
-    )
-    head = (
-        Fact("tool", "string", "Whose file it is: java, kafkactl, rpk or kcl."),
-        Fact("file", "string", "The file that was read."),
-        Fact("current", "string?", "The context that is the current one then; null where that does not change."),
-        Fact("left_out", "string[]", "What belongs to no context and was not carried over."),
-    )
-    return View("kelr/context-import", columns, block=_imported_block, head=head)
-
-
-def _imported_block(row: ImportedRow) -> Iterator[Text]:
-    where = row.bootstrap_server or f"as {row.command_config} says"
-    yield [*plain(f"{row.name}: "), *styled(row.action, Style.GOOD), *plain(f" ({where})")]
-    for key in row.secrets:
-        yield [*styled("  in clear: ", Style.NOTICE), *plain(key)]
-    for one in row.left_out:
-        yield plain(f"  {one}")

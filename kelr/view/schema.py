@@ -221,7 +221,6 @@ def _contexts(name: str) -> Callable[[], Mapping[str, Json]]:
             "context": contexts.settings_view("context"),
             "config": contexts.settings_view("config"),
             "context-test": contexts.tested_view(),
-            "context-import": contexts.imported_view(),
         }
         return document_schema(views[name])
 
@@ -286,7 +285,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "rescue": _rescue("show"),
     "rescue-records": _rescue("records"),
     "rescue-replay": _rescue("replay"),
-    **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test", "context-import")},
+    **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test")},
     **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report")},
 }
 """Output names and their schemas, made when they are asked for."""

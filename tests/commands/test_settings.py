@@ -123,22 +123,15 @@ def test_the_key_of_get_replica_log_info(tmp_path: Path) -> None:
     by_environment = resolve(Settings(context="prod"), environ=environ | {"KELR_LOG_INFO_API_KEY": "93"})
     assert by_environment.log_info == LogInfoKey(93, Dialect.PATCH)
     given = resolve(
-        Settings(bootstrap_server="a:1", log_info_key=1234, log_info_dialect="kip"),
-        environ=environ | {"KELR_LOG_INFO_API_KEY": "93", "KELR_LOG_INFO_DIALECT": "patch"},
+        Settings(context="other"), environ=environ | {"KELR_LOG_INFO_API_KEY": "1234", "KELR_LOG_INFO_DIALECT": "kip"}
     )
     assert given.log_info == LogInfoKey(1234, Dialect.KIP)
-    assert given.connection_flags == ("-b", "a:1", "--log-info-api-key", "1234", "--log-info-dialect", "kip")
-
-
-def test_a_dialect_without_a_key_says_nothing() -> None:
-    with pytest.raises(UsageError, match="--log-info-dialect says nothing without a key"):
-        resolve(Settings(log_info_dialect="kip"), environ={})
 
 
 def test_the_key_reaches_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[ConnectionSettings] = []
     monkeypatch.setattr("kelr.sources.live.LiveSource", found.append)
-    open_source(resolve(Settings(bootstrap_server="a:1", log_info_key=70), environ={}))
+    open_source(resolve(Settings(bootstrap_server="a:1"), environ={"KELR_LOG_INFO_API_KEY": "70"}))
     assert [one.log_info for one in found] == [LogInfoKey(70, Dialect.KIP)]
 
 

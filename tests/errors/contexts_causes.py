@@ -57,10 +57,6 @@ def changed_meanwhile(ground: Ground) -> None:
     edit.write()
 
 
-def no_tools_file(ground: Ground) -> None:
-    ground.run("context", "import", str(ground.file("rpk.yaml", "version: 6\n")), "--from", "rpk")
-
-
 def two_lines(ground: Ground) -> None:
     secret = ground.file("password", "one\ntwo\n")
     used('username = "ada"', f'password_file = "{secret}"', SCRAM)(ground)
@@ -78,6 +74,5 @@ CONTEXTS_CAUSES: Causes = {
     "contexts-garbled": used("read_only = 7"),
     "contexts-not-editable": by_hand,
     "contexts-changed": changed_meanwhile,
-    "import-garbled": no_tools_file,
     "secret-command-failed": used('username = "ada"', 'password_command = "false"', SCRAM),
 }

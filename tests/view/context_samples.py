@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from kelr.view.contexts import (
     ContextRow,
-    ImportedRow,
     SettingRow,
     Tested,
     contexts_view,
-    imported_view,
     settings_view,
     tested_view,
 )
@@ -25,15 +23,9 @@ SETTINGS = (
 )
 TOLD = Tested("prod", "k:1", "c", True, 3, 2, 1, 30, "4.3", True, {"kraft.version": 1}, "SSL", 12, "4.3")
 UNTOLD = Tested("old", "k:1", None, False, 1, 1, None, None, None, None, None, "PLAINTEXT", 3)
-IMPORTED = (
-    ImportedRow("prod", "added", "k:1,k:2", None, ("password",), ("clientID: not carried over",)),
-    ImportedRow("client", "would be replaced", None, "/etc/client.properties", (), ()),
-)
-_IMPORT = {"tool": "rpk", "file": "rpk.yaml", "current": None, "left_out": ["globals: not carried over"]}
 CONTEXT_SAMPLES: dict[str, Printed] = {
     "contexts": listed(contexts_view(), CONTEXTS, {"file": "contexts.toml"}, {}),
     "context": listed(settings_view("context"), SETTINGS, {}, {}),
     "config": listed(settings_view("config"), SETTINGS, {}, {}),
     "context-test": listed(tested_view(), (TOLD, UNTOLD), {}, {"next": "kelr describe"}),
-    "context-import": listed(imported_view(), IMPORTED, _IMPORT, {}),
 }
