@@ -114,18 +114,15 @@ def with_disks(session: Session, directories: Sequence[Path], files: Sequence[Pa
 
 def shown_disk(disk: DiskCollection) -> ShownDisk:
     """How a broker's directories were left."""
-    from kelr.sources.disk.collection import surely_unclean  # noqa: PLC0415
     from kelr.sources.disk.names import printable  # noqa: PLC0415
     from kelr.view.disk_logs import ShownDirectory, ShownDisk, UnusedReplica  # noqa: PLC0415
 
-    unclean = surely_unclean(disk.directories)
-    marks = {one.clean_shutdown for one in disk.directories}
     return ShownDisk(
         broker=disk.broker,
         cluster_id=disk.cluster_id,
         read_at_ms=disk.read_at_ms,
         running=disk.running,
-        clean_shutdown=False if unclean or False in marks else None if None in marks else True,
+        clean_shutdown=disk.clean_shutdown,
         broker_epoch=disk.broker_epoch,
         logs=disk.counts.read,
         unreadable=disk.counts.unreadable,

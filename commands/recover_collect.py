@@ -126,7 +126,7 @@ def _show(
     following: Sequence[str],
 ) -> None:
     from kelr.sources.collected import Collection  # noqa: PLC0415
-    from kelr.sources.disk.collection import surely_unclean  # noqa: PLC0415
+    from kelr.sources.disk.collection import clean_by_its_marks  # noqa: PLC0415
 
     parts: list[Collected] = []
     for one in collections:
@@ -134,8 +134,7 @@ def _show(
         for disk in one.disks:
             answers = [log.answer for logs in one.logs.values() for log in logs if log.answer.replica == disk.broker]
             silent = sum(isinstance(answer, NotHeard) for answer in answers)
-            marked = all(directory.clean_shutdown is True for directory in disk.directories)
-            clean = marked and not surely_unclean(disk.directories)
+            clean = clean_by_its_marks(disk.directories)
             warnings = (*([_LOCK_HELD] if disk.running else []), *disk.warnings)
             parts.append(Collected(disk.broker, len(answers) - silent, silent, clean, disk.running, warnings))
     show_collection(session.output, str(out), parts, notes=notes, following=following)

@@ -106,7 +106,10 @@ class Contested:
                 has = agree(len(first), "has", "have")
                 until.append(f"until {_where(first)} {has} a leader, since its return elects another one there")
             if unread:
-                until.append(f"until it is known what the logs of {_where(unread)} hold, as it may be elected there")
+                until.append(
+                    f"until it is known what the logs of {_where(unread)} hold, since its return may elect somebody"
+                    " there"
+                )
             waits = agree(len(after), "waits", "wait")
             yield (
                 f"Partitions disagree over broker {broker}: keep it down {joined(until, 'and')}, and start it then for"
@@ -148,23 +151,31 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
     """The lists that are not empty, each with its title."""
     for_elections = tuple(step for step in order.keep_down if not step.for_advice)
     for_advice = tuple(step for step in order.keep_down if step.for_advice)
+    until_known = tuple(step for step in for_advice if step.text == _UNTIL_KNOWN)
+    until_led = tuple(step for step in for_advice if step.text != _UNTIL_KNOWN)
     parts = [
         (f"If these elections are carried out, keep {_named(for_elections)} down until they are done", for_elections),
-        (f"Keep {_named(for_advice)} down until these partitions have a leader", for_advice),
+        (f"Keep {_named(until_known)} down until it is known what the logs of these partitions hold", until_known),
+        (f"Keep {_named(until_led)} down until these partitions have a leader", until_led),
         (
             "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
             " first",
             order.bring_back,
         ),
-        (_after(order, for_elections, for_advice), order.start_after),
+        (_after(order, for_elections, until_known, until_led), order.start_after),
     ]
     return [(title, steps) for title, steps in parts if steps]
 
 
-def _after(order: BrokerOrder, for_elections: Sequence[BrokerStep], for_advice: Sequence[BrokerStep]) -> str:
-    if not for_advice:
+def _after(
+    order: BrokerOrder,
+    for_elections: Sequence[BrokerStep],
+    until_known: Sequence[BrokerStep],
+    until_led: Sequence[BrokerStep],
+) -> str:
+    if not until_known and not until_led:
         return "Start once the elections are done, not before"
-    if for_elections or order.bring_back or all(step.text == _UNTIL_KNOWN for step in for_advice):
+    if for_elections or order.bring_back or not until_led:
         return "Start once all that is done, not before"
     return "No order suits all: these are wanted back by some, and spoil others. Choose whose records count more"
 

@@ -61,14 +61,16 @@ def collection_view() -> View[Collected]:
                 "clean_shutdown",
                 "CLEAN SHUTDOWN",
                 value=lambda row: row.clean_shutdown,
+                text=lambda row: _of_a_disk(row, row.clean_shutdown, Style.PLAIN),
                 type="boolean?",
-                about="Whether all directories carry marks of a clean shutdown, of one broker epoch; null: not a disk.",
+                about="Whether all log directories carry marks of a clean shutdown, of one broker epoch; null: not"
+                " known, or not a disk.",
             ),
             Column(
                 "running",
                 "RUNNING",
                 value=lambda row: row.running,
-                text=_running,
+                text=lambda row: _of_a_disk(row, row.running, Style.BAD),
                 type="boolean?",
                 about="Whether a broker held the directories' lock; null: not known, or not a disk.",
             ),
@@ -90,10 +92,10 @@ def collection_view() -> View[Collected]:
     )
 
 
-def _running(row: Collected) -> Text:
-    if row.running is None:
+def _of_a_disk(row: Collected, answer: bool | None, yes: Style) -> Text:
+    if answer is None:
         return plain("-") if row.broker is None else UNKNOWN
-    return styled("yes", Style.BAD) if row.running else plain("no")
+    return styled("yes", yes) if answer else plain("no")
 
 
 def show_collection(

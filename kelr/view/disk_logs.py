@@ -64,7 +64,7 @@ class ShownDisk:
     read_at_ms: int
     running: bool | None
     clean_shutdown: bool | None
-    """None where a directory could not be read, and no other lacks the mark."""
+    """As `kelr.sources.disk.collection.clean_by_its_marks`."""
     broker_epoch: int | None
     logs: int
     """Replicas whose log is known."""

@@ -171,7 +171,7 @@ def _outcome(decision: Decision, election: ElectionType | None) -> Outcome | Non
     if election in {None, ElectionType.DESIGNATION}:
         best = next((one.replica for one in decision.candidates if one.best and one.live), None)
         wished = decision.advice.designate
-        if wished is None and election is ElectionType.DESIGNATION:
+        if wished not in designations and election is ElectionType.DESIGNATION:
             wished = best
         found = designations.get(wished) if wished is not None else None
         if found is not None or election is ElectionType.DESIGNATION:

@@ -77,16 +77,19 @@ def without_them(members: Iterable[NotPlanned], gone: Collection[int]) -> tuple[
     Args:
         gone: those that were said not to come back already.
     """
-    waiting = [
-        one
-        for one in members
-        if one.action in _WAITS and one.brokers and one.situation is not Situation.NO_LIVE_REPLICA
-    ]
-    awaited = {broker for one in waiting for broker in one.brokers}
+    waiting = [one for one in members if _awaited(one) and one.situation is not Situation.NO_LIVE_REPLICA]
+    awaited = {broker for one in waiting for broker in _awaited(one)}
     if not awaited:
         return ()
     targets = short_targets(waiting)
     return ("recover", "plan", *targets, "--gone", ",".join(map(str, sorted(awaited.union(gone)))))
+
+
+def _awaited(one: NotPlanned) -> tuple[int, ...]:
+    """Brokers without whose return, or disks, the advice cannot be followed."""
+    if one.action not in _WAITS:
+        return ()
+    return (*one.brokers, *one.keep_down) if one.action is AdviceAction.GET_MORE_INFORMATION else one.brokers
 
 
 def short_targets(members: Iterable[NotPlanned | Finding]) -> tuple[str, ...]:

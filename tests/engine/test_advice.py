@@ -255,7 +255,9 @@ def test_a_place_in_the_elr_proves_nothing_of_a_replica_that_a_reassignment_adds
     assert clean.loss is not None
     assert (clean.elected, clean.loss.grade) == (2, Grade.UNKNOWN)
     assert (found.advice.action, found.advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (2,))
-    assert "Keep broker 2 down and read its disk first" in found.advice.text
+    assert found.advice.text.startswith(
+        "Keep broker 2 down and read its disk first: after a clean shutdown Kafka elects it the moment it is back"
+    )
     other = replace(moved, replicas=(2, 1, 3), elr=(2, 3))
     awaited = decision(other, cluster_of(live=live, fenced=(*fenced, 3)), [*logs, silent(3)]).advice
     assert (awaited.action, awaited.replica) == (AdviceAction.BRING_BACK, 3)
@@ -331,6 +333,25 @@ def test_the_best_log_is_not_brought_back_where_that_elects_a_worse_one() -> Non
     assert "Bring broker 2 back, or read its log, before you choose: nobody is elected by that" in advice.text
     assert "Bring 1 back" not in advice.text
     assert "If it returns: Kafka elects 3 the moment it is back, which loses at least 34 offsets" in advice.text
+    assert advice.text.endswith(
+        "Keep broker 1 down until all logs are known: its return may elect somebody before that."
+    )
+    assert advice.keep_down == (1,)
+
+
+def test_a_designation_that_comes_after_a_return_is_told_to_scripts_too() -> None:
+    """The text said "then designate 1", and `designate` and `elect` were empty."""
+    logs = (log_of(3, (0, 9)), cut_disk(1, 150), cut_disk(2, 20))
+    state = leaderless((3, 1, 2), last_known=(2,))
+    for live in ((3,), ()):
+        advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
+        assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 2, 1)
+        assert "Bring 1 back first: nobody is elected by its return, so then designate 1" in advice.text
+        assert (
+            advice.elect
+            == advice.command
+            == ("elect", "--election-type", "designation", "--designate", "1", "orders:0")
+        )
 
 
 def test_where_elr_is_not_known_no_return_is_said_to_elect_nobody() -> None:
@@ -358,7 +379,7 @@ def test_the_best_of_those_that_can_lead_comes_back_where_the_best_log_elects_a_
         " return, so then designate 2"
     ) in advice.text
     assert (
-        "Keep broker 1 down until then, although its log is the best of all replicas: the moment it is back Kafka"
+        "Keep broker 1 down until 2 leads, although its log is the best of all replicas: the moment it is back Kafka"
         " elects 3, which loses at least 11 offsets"
     ) in advice.text
     assert advice.alternative.startswith("If 2 cannot come back: designate 3, which loses")
@@ -371,7 +392,7 @@ def test_whose_return_elects_a_worse_one_stays_down_although_its_own_log_is_not_
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
     assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
     assert "its log (read from its disk) is the best of all replicas" in advice.text
-    assert "Keep broker 1 down until then: the moment it is back Kafka elects 3" in advice.text
+    assert "Keep broker 1 down until 2 leads: the moment it is back Kafka elects 3" in advice.text
 
 
 def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_one() -> None:
@@ -382,7 +403,7 @@ def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_on
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
     assert advice.alternative == ""
     assert advice.text.endswith(
-        "Keep broker 1 down until then, although its log is the best of all replicas: the moment it is back Kafka"
+        "Keep broker 1 down until 2 leads, although its log is the best of all replicas: the moment it is back Kafka"
         " elects 3, which loses at least 9 offsets, 4 of them known to be committed; broker 3 has lost data that no log"
         " shows. Designate 2 first, which loses at least 5 offsets; broker 3 has lost data that no log shows."
     )
@@ -436,6 +457,25 @@ def test_another_member_comes_back_before_one_whose_disk_lacks_committed_records
     advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
     assert "Keep broker 1 down until " in advice.text
+
+
+@pytest.mark.parametrize("elr", [(1,), (1, 2)])
+def test_under_the_rules_of_the_kip_such_a_member_is_read_again_first_too(elr: tuple[int, ...]) -> None:
+    """They said "bring broker 1 back first: in the ELR, so after a clean shutdown nothing committed is lost"."""
+    logs = (log_of(3, (0, 116)), LACKING, silent(2))
+    found = decision(leaderless((3, 1, 2), elr=elr), cluster_of(live=(3,), fenced=(1, 2)), logs, rules=KIP966_BALANCED)
+    advice = found.advice
+    assert advice.keep_down == (1,)
+    assert "Read the disk of broker 1 again first" in advice.text
+    if elr == (1,):
+        assert advice.action is AdviceAction.GET_MORE_INFORMATION
+        assert advice.text.startswith("Keep broker 1 down for now: after a clean shutdown Kafka elects it the moment")
+        assert advice.command[:2] == ("recover", "collect")
+        assert advice.alternative.startswith("If that cannot be done: longest_log_aggressive elects 3")
+        assert (advice.designate, advice.elect) == (None, ())
+    else:
+        assert (advice.action, advice.replica, advice.start) == (AdviceAction.BRING_BACK, 2, (2,))
+        assert "Keep broker 1 down until 2 leads: committed records are known that are missing there." in advice.text
 
 
 def test_nobody_is_started_to_compare_logs_whom_kafka_elects_at_once() -> None:

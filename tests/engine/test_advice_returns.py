@@ -133,7 +133,7 @@ def test_whom_kafka_would_elect_instead_is_kept_down_until_the_designation() -> 
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text.endswith(
         "while broker 2 is down, nobody is elected by its return, so then designate 3, which loses 64 offsets. Keep"
-        " broker 2 down until then: with it back, too, Kafka elects 2 at once."
+        " broker 2 down until 3 leads: with it back, too, Kafka elects 2 at once."
     )
 
 

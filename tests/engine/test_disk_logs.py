@@ -194,7 +194,7 @@ def test_a_last_known_leader_is_held_down_for_a_better_disk_and_not_for_a_worse_
     cluster = cluster_of(live=(3,), fenced=(1, 2))
     better = disk(log_of(2, (3, 118), (4, 150), hw=110))
     advice = decision(LAST_KNOWN, cluster, (disk(log_of(1, (3, 119), hw=110)), better, THREE)).advice
-    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, None)
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
     assert "lacks 32 offsets that 2 holds. Bring 2 back first" in advice.text
     assert advice.alternative == (
         "If 2 cannot come back: bring 1 back, whose log is better than that of any live replica."

@@ -26,6 +26,7 @@ from kelr.model import (
     Unplanned,
     Wish,
 )
+from kelr.view.plan_left import without_them
 from tests.engine.cases import leaderless, log_of, silent
 from tests.engine.planned import (
     RECOMMENDED,
@@ -176,6 +177,18 @@ def test_a_log_that_may_still_be_read_is_read_first() -> None:
     assert found.action is AdviceAction.GET_MORE_INFORMATION
     assert found.brokers == (4,)
     assert "Bring broker 4 back, or read its log, before you choose" in found.reason
+
+
+def test_whose_disk_is_to_be_read_before_it_starts_is_among_those_to_keep_down() -> None:
+    """The words said "do not start it before that", and `keep_down` was empty. Broker 1 is not registered: its return
+    ends its place in the ELR, and elects the last known leader."""
+    state = leaderless((3, 1, 2), elr=(1,), last_known=(3,))
+    logs = (log_of(3, (0, 116)), silent(1), silent(2))
+    left = refusal(incident(state, live=(3,), fenced=(2,), logs=logs), without(2))
+    assert left.action is AdviceAction.GET_MORE_INFORMATION
+    assert "Read the disk of broker 1 before you choose, and do not start it before that" in left.reason
+    assert left.keep_down == (1,)
+    assert without_them([left], {2})[-2:] == ("--gone", "1,2")
 
 
 def test_a_broker_with_a_worse_log_is_held_until_the_designation_is_done() -> None:

@@ -245,7 +245,7 @@ def test_what_incidents_reach_is_seen() -> None:
 _REACHED_BY: Mapping[str, tuple[str, str]] = {
     "engine/elections.py:_note: : it would be the leader on paper only": ("_switched_back", "elr-4.0"),
     "engine/loss.py:_loss_uncounted: is in the ISR or ELR": ("_below_min_isr", "elr-4.3"),
-    "engine/advice/table.py:_wait_for_member: down until then": ("_copied", "elr-4.3"),
+    "engine/advice/absent_logs.py:stay_down": ("_copied", "elr-4.3"),
     "engine/advice/table.py:_bring_one_back: back first: a reassignment adds": ("_added_again", "elr-4.3"),
     "engine/advice/table.py:_elect_shut_out": ("_taken_back", "elr-4.3"),
     "engine/advice/table.py:_blocked: Kafka 4.0 has recorded": ("_switched_on", "elr-4.0"),

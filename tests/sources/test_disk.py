@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -230,9 +231,22 @@ def test_several_log_directories_of_one_broker(tmp_path: Path) -> None:
     assert (found.clean_shutdown, found.broker_epoch) == (False, None)
     assert any("lacks the mark of a clean shutdown" in warning for warning in found.warnings)
     other.clean(6)
-    assert (read(one, other).clean_shutdown, read(one, other).broker_epoch) == (True, None)
+    assert (read(one, other).clean_shutdown, read(one, other).broker_epoch) == (False, None)
     other.clean(5)
-    assert read(one, other).broker_epoch == 5
+    assert (read(one, other).clean_shutdown, read(one, other).broker_epoch) == (True, 5)
+
+
+def test_a_single_replicas_directory_does_not_tell_how_its_broker_stopped(disk: Disk, tmp_path: Path) -> None:
+    """`log-info` said "it was not shut down cleanly" of a copy beside which no mark lies."""
+    disk.filled("orders-0")
+    copied = tmp_path / "copied" / "orders-0"
+    shutil.copytree(disk.path / "orders-0", copied)
+    assert read(copied, broker=1).clean_shutdown is None
+    disk.clean(5)
+    assert read(disk).clean_shutdown is True
+    both = read(disk, copied, broker=1)
+    assert both.clean_shutdown is True
+    assert not any("lacks the mark" in warning for warning in both.warnings)
 
 
 def test_a_replica_in_two_directories_has_no_log(tmp_path: Path) -> None:
@@ -396,7 +410,7 @@ def test_a_mark_of_a_clean_shutdown_counts_whatever_it_holds(disk: Disk) -> None
     disk.filled()
     (disk.path / ".kafka_cleanshutdown").write_text("not json")
     found = read(disk)
-    assert (found.clean_shutdown, found.broker_epoch) == (True, None)
+    assert (found.directories[0].clean_shutdown, found.clean_shutdown, found.broker_epoch) == (True, False, None)
     (warning,) = found.warnings
     assert warning.startswith("by the broker epochs in its marks of a clean shutdown (none in ")
 

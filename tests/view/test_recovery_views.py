@@ -288,7 +288,7 @@ def test_whom_one_partition_wants_back_is_started_once_another_has_learnt_what_i
     asking = replace(advised(5, AdviceAction.GET_MORE_INFORMATION), keep_down=(1,))
     order = broker_order(replace(PLAN, elections=(), not_planned=(asking, advised(6, AdviceAction.BRING_BACK, 1))))
     assert [(title, [step.broker for step in steps]) for title, steps in sections(order)] == [
-        ("Keep broker 1 down until these partitions have a leader", [1]),
+        ("Keep broker 1 down until it is known what the logs of these partitions hold", [1]),
         ("Start once all that is done, not before", [1]),
     ]
 
@@ -302,8 +302,8 @@ def test_where_a_partition_keeps_a_broker_down_until_its_disk_is_read_no_leader_
     contested.add(decision(state, cluster, (*live, lacking)))
     contested.add(replace(decision(state, cluster, (*live, silent(1))), partition=1))
     assert list(contested) == [
-        "Partitions disagree over broker 1: keep it down until it is known what the logs of orders:0 hold, as it may be"
-        " elected there, and start it then for orders:1, which waits for it."
+        "Partitions disagree over broker 1: keep it down until it is known what the logs of orders:0 hold, since its"
+        " return may elect somebody there, and start it then for orders:1, which waits for it."
     ]
 
 
@@ -493,7 +493,7 @@ def test_a_broker_of_which_nobody_knows_whether_it_runs() -> None:
 BROKER       LOGS  UNREADABLE  CLEAN SHUTDOWN  RUNNING
 the cluster     2           0  -               -        -
 1               2           0  no              ?        -
-2               2           1  -               yes      -
+2               2           1  ?               yes      -
 """
     )
 

@@ -113,16 +113,28 @@ def disks_to_read_again(case: Case) -> str:
     )
 
 
+def elects_it(found: Findings, replicas: Sequence[int]) -> str:
+    """``Kafka elects it the moment it is back``, where Kafka elects these on their return; with the condition, where it
+    does so after a clean shutdown alone."""
+    first = agree(len(replicas), "it", "the first of them")
+    elects = f"Kafka elects {first} the moment it is back"
+    returns = [one for one in found.forecasts if one.replica in replicas]
+    return elects if all(one.elected == one.replica for one in returns) else f"after a clean shutdown {elects}"
+
+
+def stay_down(lacking: Sequence[int], awaited: Sequence[int]) -> str:
+    """A sentence about brokers whose disks lack committed records, beside the advice to start others."""
+    leads = f"{awaited[0]} leads" if len(awaited) == 1 else f"one of {joined(awaited)} leads"
+    return f" Keep {brokers(lacking)} down until {leads}: committed records are known that are missing there."
+
+
 def read_again_first(case: Case, found: Findings, replicas: Sequence[int]) -> Advice:
     """Keep brokers down that Kafka would elect on their return, and of whose disks what was read lacks committed
     records (`KnownLogs.read_lacking`), until the disks are read again."""
     count = len(replicas)
-    first, disks = agree(count, "it", "the first of them"), agree(count, "its disk", "their disks")
-    elects = f"Kafka elects {first} the moment it is back"
-    if any(one.replica in replicas and one.elected != one.replica for one in found.forecasts):
-        elects = f"after a clean shutdown {elects}"
+    disks = agree(count, "its disk", "their disks")
     text = (
-        f"Keep {brokers(replicas)} down for now: {elects}, and what was read of"
+        f"Keep {brokers(replicas)} down for now: {elects_it(found, replicas)}, and what was read of"
         f" {disks} lacks records that another replica knows to be committed."
     )
     condition = (
@@ -152,7 +164,7 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     best = best_to_bring_back(case, found)
     if best is None and designation is not None:
         designate = designation.designate
-        text = f"{_keep_down_until_then(case, found, holder)} Designate {designate} first, which"
+        text = f"{_keep_down_until(case, found, holder, designate)} Designate {designate} first, which"
         if {one.elected for one in found.forecasts if one.replica == holder} == {designate}:
             text = (
                 f"Keep broker {holder} down until what it holds is saved: its log is {_the_best(case)}, and the moment"
@@ -165,7 +177,7 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     unheard = case.logs.unranked
     rank = _the_best(case) if best == holder else "the best of those that can lead"
     text = f"Bring broker {best} back: its log{read} is {rank}; {_on_return(case, found, best)}."
-    text += "".join(f" {_keep_down_until_then(case, found, one)}" for one in spoilers)
+    text += "".join(f" {_keep_down_until(case, found, one, best)}" for one in spoilers)
     if unheard:
         text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
     next_best = or_bring_back_the_best(case, found, (best,))
@@ -189,16 +201,16 @@ def _elects_a_worse_one(case: Case, found: Findings, replica: int, best: int) ->
     return any(not holds_all_of(case, leader, best) for leader in elected)
 
 
-def _keep_down_until_then(case: Case, found: Findings, replica: int) -> str:
+def _keep_down_until(case: Case, found: Findings, replica: int, leader: int | None) -> str:
     """That a broker whose return elects a worse log, its own or another's, is to stay down until a better one leads."""
     held = f", although its log is {_the_best(case)}" if case.logs.is_best(replica) else ""
+    keep = f"Keep broker {replica} down until {leader} leads{held}"
     returns = [one for one in found.forecasts if one.replica == replica and one.elected is not None]
     if not returns:
-        return f"Keep broker {replica} down until then{held}: a designation would not make it the leader."
+        return f"{keep}: once it is back, a designation would not make it the leader."
     worst = returns[-1]
     who = "it" if worst.elected == replica else str(worst.elected)
-    what = f"the moment it is back Kafka elects {who}, which {cost_in_words(worst.loss)}"
-    return f"Keep broker {replica} down until then{held}: {what}."
+    return f"{keep}: the moment it is back Kafka elects {who}, which {cost_in_words(worst.loss)}."
 
 
 def _on_return(case: Case, found: Findings, replica: int) -> str:
@@ -236,9 +248,10 @@ def or_elects_another(case: Case, found: Findings, replica: int) -> str:
     return text
 
 
-def get_all_logs(case: Case, found: Findings) -> str:
+def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
     """How to get at the logs that were not read before somebody is designated: by the return of brokers that elects
-    nobody, or from their disks."""
+    nobody, or from their disks. And those that stay down until all logs are known, since Kafka may elect somebody on
+    their return."""
     missing = case.logs.unranked
     elects = {one.replica for one in found.forecasts if one.elected is not None}
     up = [one for one in missing if one in case.electable or one in case.without_directory]
@@ -264,7 +277,11 @@ def get_all_logs(case: Case, found: Findings) -> str:
     elif absent is not None:
         back = _on_return(case, found, absent)
         parts.append(f"Broker {absent} has the best log of those that were heard. If it returns: {back}.")
-    return " ".join(parts)
+    also = tuple(one for one in case.absent if one in elects and one in case.logs.ranked)
+    if also:
+        their = agree(len(also), "its return may elect", "their return may elect")
+        parts.append(f"Keep {brokers(also)} down until all logs are known: {their} somebody before that.")
+    return " ".join(parts), (*kept, *also)
 
 
 def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:

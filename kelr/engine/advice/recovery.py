@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kelr.controller import Recovery, RecoveryStrategy, Standing
-from kelr.engine.advice.absent_logs import in_its_place, least_doubtful
+from kelr.engine.advice.absent_logs import (
+    disks_to_read_again,
+    in_its_place,
+    least_doubtful,
+    read_again_first,
+    stay_down,
+)
 from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
@@ -33,19 +40,27 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
         text = "ELR and LastKnownELR could not be read, and the answer hangs on them: see the notes for the reason."
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     recovery = recovery_now(case)
+    again = _to_read_again(case, recovery)
+    if again and {*again} == {*_members(case)}:
+        advice = read_again_first(case, found, again)
+        text = advice.text + disks_to_read_again(case)
+        return replace(advice, text=text, alternative=_alternative(found), designate=None)
     action, text, replicas = _TABLE[recovery.standing](case, recovery, found)
+    if again:
+        text += stay_down(again, replicas)
     if action is AdviceAction.LONGEST_LOG_BALANCED and case.cluster.features.elects_natively:
         command = ("elect", "--election-type", ElectionType.LONGEST_LOG_BALANCED.value, case.name)
     stands_still = action is AdviceAction.BRING_BACK
     replica = replicas[0] if replicas else None
     advice = Advice(
         action,
-        text,
+        text + disks_to_read_again(case),
         replica,
         "" if action is AdviceAction.LONGEST_LOG_BALANCED else _alternative(found),
         command=command,
         until=until_the_outage_costs_more(case, found.best_designation) if stands_still else "",
         start=replicas if stands_still else (),
+        keep_down=again,
     )
     return with_its_return(case, found, advice, replica) if stands_still and replica is not None else advice
 
@@ -61,25 +76,38 @@ _Said = tuple[AdviceAction, str, tuple[int, ...]]
 """What to do, in words, and the brokers that this is about."""
 
 
-def _member(case: Case, _recovery: Recovery, _found: Findings) -> _Said:
+def _member(case: Case, recovery: Recovery, _found: Findings) -> _Said:
     name, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
-    whole = with_their_logs(case, named)
+    whole = _members(case)
     if not whole:
         return AdviceAction.HOLD, not_without_the_data(case, named), named[:1]
-    members = least_doubtful(case, whole)
+    again = _to_read_again(case, recovery)
+    members = least_doubtful(case, tuple(replica for replica in whole if replica not in again))
     text = f"Bring {_one_of(members)} back first: {in_its_place(case, name, members)}."
     if all(map(case.stopped_uncleanly, members)):
         were = agree(len(members), "it was", "they were")
         text = (
             f"Bring {brokers(members)} back: {were} not shut down cleanly, so the return elects nobody from the {name}."
         )
-    text += and_not(tuple(replica for replica in named if replica not in whole))
+    text += and_not(tuple(filter(case.logs.lost_directory, named)))
     if name == "ELR":
         text += (
             " After an unclean one it moves to LastKnownELR; once the ELR is empty, the recovery strategy decides"
             f" ({case.rules.recovery})."
         )
     return AdviceAction.BRING_BACK, text, members
+
+
+def _members(case: Case) -> tuple[int, ...]:
+    """Those that ISR or ELR names, whose log directories are not known to have failed."""
+    return with_their_logs(case, case.state.isr or case.elr)
+
+
+def _to_read_again(case: Case, recovery: Recovery) -> tuple[int, ...]:
+    """Those of whom the partition waits for one, and whose disks what was read lacks committed records: unless it is
+    read again Kafka elects them all the same (`KnownLogs.read_lacking`)."""
+    waits = recovery.standing is Standing.WAITS_FOR_MEMBER
+    return tuple(filter(case.logs.read_lacking, _members(case))) if waits else ()
 
 
 def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:

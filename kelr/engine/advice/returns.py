@@ -14,13 +14,15 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
 from kelr.engine.forecast import elected_in_company
 from kelr.engine.words import agree, brokers, joined, plural
-from kelr.model import Advice, Forecast, Loss, Truncation
+from kelr.model import Advice, ElectedBy, Forecast, Loss, Truncation
 
 
 def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
     """The advice to start this replica's broker, with what that truncates, what saves it first, and what comes next."""
     returns = [one for one in found.forecasts if one.replica == replica]
     advice = replace(advice, command=_next(case, returns, replica))
+    if advice.designate is None and advice.command == designation(case, replica):
+        advice = replace(advice, designate=replica)
     rescue = rescue_of_return(case, returns)
     if replica not in case.logs.ranked:
         text = f"{save_what_it_may_truncate(replica)} {advice.text}" if rescue else advice.text
@@ -86,7 +88,7 @@ def and_in_company(case: Case, replica: int) -> str:
     others = brokers(sorted(company))
     if not kept_down_beside(case, replica):
         return f". With {others} {elects}"
-    return f". Keep {others} down until then: with {agree(len(company), 'it', 'them')} {elects}"
+    return f". Keep {others} down until {replica} leads: with {agree(len(company), 'it', 'them')} {elects}"
 
 
 def holds_all_of(case: Case, leader: int, replica: int) -> bool:
@@ -117,6 +119,13 @@ def _next(case: Case, returns: Sequence[Forecast], replica: int) -> tuple[str, .
     or looking whether it leads."""
     if replica not in case.logs.ranked:
         return read_the_disk(replica)
-    if returns and all(one.elected is None and one.leads == replica for one in returns):
+    if returns and all(_is_designated_then(one) for one in returns):
         return designation(case, replica)
     return watch_it(case)
+
+
+def _is_designated_then(back: Forecast) -> bool:
+    """Whether a broker leads once it is back and somebody designates it, and not before."""
+    if back.elected is None:
+        return back.leads == back.replica
+    return back.elected_by is ElectedBy.LEADER_STAYS and back.elected != back.replica

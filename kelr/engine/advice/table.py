@@ -11,6 +11,7 @@ from kelr.engine.advice.absent_logs import (
     best_absent,
     bring_the_best_back,
     disks_to_read_again,
+    elects_it,
     get_all_logs,
     in_its_place,
     its_log_was_read,
@@ -18,6 +19,7 @@ from kelr.engine.advice.absent_logs import (
     least_doubtful,
     or_elects_another,
     read_again_first,
+    stay_down,
     with_the_best_log,
 )
 from kelr.engine.advice.commands import designation, read_the_disk, unclean_election, watch_it
@@ -180,7 +182,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     text += or_elects_another(case, found, first)
     kept_down = () if first in lacking else tuple(lacking)
     if kept_down:
-        text += f" Keep {brokers(kept_down)} down until then: committed records are known that are missing there."
+        text += stay_down(kept_down, awaited)
     text += and_not(lost)
     cannot = f"If {joined((*awaited, *unread), 'and')} cannot come back"
     alternative, designate = _otherwise(case, found, (*awaited, *unread), cannot)
@@ -271,9 +273,9 @@ def _may_be_empty(case: Case, replica: int) -> bool:
 def _read_before_it_starts(case: Case, found: Findings, replica: int) -> Advice:
     """Whoever is waited for may come back with an empty log, and nobody has read it."""
     text = (
-        f"Keep broker {replica} down and read its disk first: Kafka elects it from the ELR the moment it is"
-        f" back{and_the_others_truncate(case)}. A reassignment adds it, and its place in the ELR may be from before"
-        " another one took it out and deleted its log."
+        f"Keep broker {replica} down and read its disk first: {elects_it(found, (replica,))}"
+        f"{and_the_others_truncate(case)}. It is in the ELR and a reassignment adds it: its place there may be from"
+        " before another one took it out and deleted its log."
     )
     alternative, designate = or_designate(case, found, "If that cannot be done")
     command = read_the_disk(replica)
@@ -357,7 +359,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
             " records that were never committed."
         )
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
-    text = get_all_logs(case, found)
+    text, kept_down = get_all_logs(case, found)
     alternative, otherwise = or_designate(case, found, "If that cannot be done")
     away = [replica for replica in missing if replica not in case.electable]
     return Advice(
@@ -367,6 +369,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         command=read_the_disk(away[0]) if away else ("log-info", case.name),
         designate=otherwise,
         until=until_the_outage_costs_more(case, best),
+        keep_down=kept_down,
     )
 
 
@@ -440,7 +443,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     text += or_elects_another(case, found, first)
     kept_down = again
     if again:
-        text += f" Keep {brokers(again)} down until {first} leads: committed records are known that are missing there."
+        text += stay_down(again, (first,))
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
         kept_down = tuple(one for one in others if one in again or one not in with_the_best_log(case, (first, one)))

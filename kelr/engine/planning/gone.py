@@ -66,8 +66,9 @@ def without_the_gone(subject: Subject, gone: frozenset[int]) -> Designate | NotP
     case = _left_of(subject.case, gone)
     found = _findings(subject, case, gone)
     advice = advise(case, found)
-    if advice.designate is not None and advice.action in _ELECTS and not advice.alternative:
-        return Designate(advice.designate, _why(case, found, advice, missing))
+    designate = advice.designate
+    if designate is not None and designate in case.electable and advice.action in _ELECTS and not advice.alternative:
+        return Designate(designate, _why(case, found, advice, missing))
     return _advised(subject, case, found, advice, missing)
 
 

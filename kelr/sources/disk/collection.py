@@ -52,6 +52,17 @@ def surely_unclean(directories: Iterable[LogDirectory]) -> bool:
     return missing or None in epochs or epochs == {NO_BROKER_EPOCH} or len(epochs - {NO_BROKER_EPOCH}) > 1
 
 
+def clean_by_its_marks(directories: Iterable[LogDirectory]) -> bool | None:
+    """Whether a broker was shut down cleanly, as far as its own disk tells: every log directory that was read carries
+    the mark, and they do not contradict each other (`surely_unclean`). Kafka's controller asks for more: see
+    `kelr.sources.shutdown`. None where one could not be read, and where only directories of single replicas were: a
+    mark, or none, beside the copy of one says nothing of its broker."""
+    own = [one for one in directories if not one.single_replica]
+    if surely_unclean(own):
+        return False
+    return True if {one.clean_shutdown for one in own} == {True} else None
+
+
 @dataclass(frozen=True, slots=True)
 class DiskLog:
     """One replica as its disk has it."""
@@ -120,10 +131,9 @@ class DiskCollection:
         return any(known) if known else None
 
     @property
-    def clean_shutdown(self) -> bool:
-        """Whether every directory that was read carries the mark of a clean shutdown, so that Kafka takes its logs as
-        they are. Its controller asks for more: see `kelr.sources.shutdown`."""
-        return all(directory.clean_shutdown is True for directory in self.directories)
+    def clean_shutdown(self) -> bool | None:
+        """`clean_by_its_marks`."""
+        return clean_by_its_marks(self.directories)
 
     @property
     def broker_epoch(self) -> int | None:

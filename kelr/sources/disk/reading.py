@@ -342,11 +342,12 @@ def _about_the_shutdown(directories: Sequence[LogDirectory]) -> Iterator[str]:
     running = [one.path for one in directories if one.running]
     if running:
         yield (f"a broker runs on {_some(running)}: logs are read as they grow, and after a crash they may end earlier")
-    marks = {one.clean_shutdown for one in directories if one.clean_shutdown is not None}
+    own = [one for one in directories if not one.single_replica]
+    marks = {one.clean_shutdown for one in own if one.clean_shutdown is not None}
     if len(marks) > 1:
-        without = [one.path for one in directories if one.clean_shutdown is False]
+        without = [one.path for one in own if one.clean_shutdown is False]
         yield f"{_some(without)} lacks the mark of a clean shutdown that others carry: the shutdown counts as unclean"
-    marked = [one for one in directories if one.clean_shutdown]
+    marked = [one for one in own if one.clean_shutdown]
     if marked and surely_unclean(marked):
         epochs = joined(
             f"{'none' if one.broker_epoch is None else one.broker_epoch} in {one.path}" for one in marked[:_SHOWN]
