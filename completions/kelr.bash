@@ -97,7 +97,7 @@ _kelr() {
         *:--rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive kip966-manager-off"; return ;;
         *:--by) _kelr_words "cluster topic broker rack"; return ;;
         *:--situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown"; return ;;
-        *:--why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log"; return ;;
+        *:--why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log may-join-isr current-broker-epoch caught-up"; return ;;
         *:--keep) _kelr_words "min-isr leader"; return ;;
         *:--election|*:--election-type|*:-e) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive"; return ;;
         *:--output|*:-o) _kelr_words "table wide json ndjson yaml csv"; return ;;

@@ -103,7 +103,7 @@ Register-ArgumentCompleter -Native -CommandName kelr -ScriptBlock {
         'kelr lab deny:--topic' = ''
         'kelr lab allow:--topic' = ''
         '*:--topic' = 'topics'
-        '*:--why' = '=list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log'
+        '*:--why' = '=list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log may-join-isr current-broker-epoch caught-up'
         '*:--yes-clear-elr-of' = 'topics'
         '*:-c' = 'contexts'
         '*:-e' = '=preferred unclean designation longest_log_balanced longest_log_aggressive'

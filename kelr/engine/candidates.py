@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kelr.engine.case import Case
+from kelr.engine.joining_isr import kept_out
 from kelr.engine.logs import diverges_at
 from kelr.model import Candidate, NotHeard, ReplicaLog
 
@@ -46,6 +47,7 @@ def _candidate(case: Case, replica: int, elected: int | None) -> Candidate:
         longest=log is not None and longest is not None and log.log_end == longest.log_end,
         eligible=replica == elected,
         reason=_standing(case, replica),
+        kept_out=kept_out(case, replica),
     )
 
 

@@ -18,7 +18,9 @@ _ELECTION = ("docs/election-rules.md", "The election (builder, `electLeader` and
 _BY_LOGS = ("docs/decisions.md", "Electing by logs")
 _DESIGNATING = ("docs/decisions.md", "Designating a replica today")
 _MANAGER = ("docs/election-rules.md", "Unclean recovery: the whole of KIP-966")
+_JOINING = ("docs/decisions.md", "Why a replica is not in the ISR")
 _RECOVERY = "KIP-966, unclean recovery"
+_KIP_903 = "KIP-903, proposed design"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Rule:
     """The file and the heading under which the project's documentation has more."""
     elects_cleanly: bool | None = None
     """Whether a replica that it elects holds all that was committed; None for a question that elects nobody itself."""
+    also: str | None = None
+    """What else people look it up by, such as the error that Kafka answers where it does not hold."""
 
     def step(self, holds: bool, evidence: str, *, text: str | None = None) -> Step:
         """The question with its answer.
@@ -66,14 +70,18 @@ def rule_of(rule: ElectionRule) -> Rule:
 
 
 def rule_named(text: str) -> Rule | None:
-    """The rule with this id or this question, with or without article, blanks or hyphens between words, in any case;
-    None where there is none."""
+    """The rule with this id, question or other name, with or without article, whatever stands between its words, in any
+    case; None where there is none."""
     wanted = _key(text)
-    return next((rule for rule in RULES.values() if wanted in {_key(rule.id), _key(rule.question)}), None)
+    return next((rule for rule in RULES.values() if wanted in _names(rule)), None)
+
+
+def _names(rule: Rule) -> set[str]:
+    return {_key(name) for name in (rule.id, rule.question, rule.also) if name}
 
 
 def _key(text: str) -> str:
-    words = text.lower().replace("-", " ").split()
+    words = text.lower().replace("-", " ").replace("_", " ").split()
     return " ".join(words[1:] if words[:1] in (["a"], ["an"], ["the"]) else words)
 
 
@@ -170,6 +178,42 @@ BEST_LOG = Rule(
     asked="kelr, for an election of either longest_log type; the recovery manager under the kip966 rules",
     documented=_BY_LOGS,
 )
+MAY_JOIN_ISR = Rule(
+    "may-join-isr",
+    "the controller takes the replica into the ISR",
+    _KIP_903,
+    "A leader that finds a follower caught up asks the controller to add it (AlterPartition). The controller refuses "
+    "that (INELIGIBLE_REPLICA) where a member's broker is not registered, fenced or in controlled shutdown, or was "
+    "registered again since the fetch that the request stands on; the leader then goes back to the ISR that the "
+    "controller had committed. Brokers ask the same of their own metadata before they propose anybody. One exception: "
+    "with ELR off the last member of an ISR stays in it, fenced or not.",
+    asked="Kafka's leader, then its controller, before an ISR grows",
+    documented=_JOINING,
+    also="INELIGIBLE_REPLICA",
+)
+CURRENT_BROKER_EPOCH = Rule(
+    "current-broker-epoch",
+    "the broker epoch of its fetches is the registered one",
+    _KIP_903,
+    "A broker gets a new epoch at each registration. Followers send theirs with every fetch, leaders pass it on "
+    "as they propose the ISR, and the controller compares: a request that was under way while the broker restarted, "
+    "perhaps with an empty disk, carries the old epoch and is refused (INELIGIBLE_REPLICA). The next fetch of the "
+    "broker mends it. No request of released Kafka tells which epoch a leader knows: the server logs do.",
+    asked="Kafka's leader, then its controller, before an ISR grows",
+    documented=_JOINING,
+    also="stale broker epoch",
+)
+CAUGHT_UP = Rule(
+    "caught-up",
+    "its log reaches the leader's high watermark",
+    "Partition.isFollowerInSync",
+    "A leader proposes a follower whose fetches have reached its high watermark, and the offset at which its leader "
+    "epoch began. One that falls behind for replica.lag.time.max.ms leaves the ISR, and joins again by the same rule. "
+    "Look for a throttle that was left (kelr doctor), a slow disk or network, or more load than the follower's "
+    "fetchers carry.",
+    asked="Kafka's leader, before an ISR grows",
+    documented=_JOINING,
+)
 
 QUESTIONS = (
     DESIGNATED_IS_LIVE,
@@ -179,6 +223,9 @@ QUESTIONS = (
     LOGS_CAN_BE_RANKED,
     BEST_LOG_IS_LIVE,
     BEST_LOG,
+    MAY_JOIN_ISR,
+    CURRENT_BROKER_EPOCH,
+    CAUGHT_UP,
 )
 """The questions that the engine asks beside Kafka's own rules."""
 

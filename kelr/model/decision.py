@@ -167,6 +167,16 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptOut:
+    """Why a replica is not in the ISR of a partition that is led, as far as anything that was read tells."""
+
+    rule: str
+    """The rule that it does not pass, or that nothing which was read answers; ``kelr explain --why`` explains it."""
+    text: str
+    """What was seen, or what is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One replica's standing in the decision."""
 
@@ -201,6 +211,8 @@ class Candidate:
     eligible: bool = False
     """Whether Kafka would elect it by itself now."""
     reason: str = ""
+    kept_out: KeptOut | None = None
+    """Why it is not in the ISR; None for a member, and where nobody live leads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
 from kelr.engine.advice.commands import STOCK_CONNECTION
+from kelr.engine.words import joined
 from kelr.model import (
     Decision,
     ElectionType,
+    KeptOut,
     Situation,
     Step,
 )
@@ -161,6 +163,7 @@ class Explanation:
             self._heading(row),
             self._layout.table(CANDIDATE_COLUMNS, decision.candidates),
             self._picture(row),
+            self._kept_out(decision),
             self._by_itself(decision),
             self._forecasts(decision),
             self._elections(decision),
@@ -188,6 +191,17 @@ class Explanation:
         if self.ink is not None:
             bars = log_bars(row.decision, row.logs, self.election)
             yield from picture_texts(bars, width=self.width, ink=self.ink)
+
+    def _kept_out(self, decision: Decision) -> Iterator[Text]:
+        """Why replicas are not in the ISR; what is true of several is said once."""
+        said: dict[KeptOut, list[int]] = {}
+        for candidate in decision.candidates:
+            if candidate.kept_out is not None:
+                said.setdefault(candidate.kept_out, []).append(candidate.replica)
+        for why, replicas in said.items():
+            yield from self._layout.paragraph("Not in the ISR: ", f"{joined(replicas)}: {why.text}.", Style.HEADING)
+        for rule in dict.fromkeys(why.rule for why in said):
+            yield [*styled("  more: ", Style.HEADING), Span(f"kelr explain --why {rule}")]
 
     def other_rules(self, row: Explained | None) -> Iterator[Text]:
         """A line that says so where the cluster does not run the rules that decided."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,8 @@ def test_a_rule_of_kafka(kelr: Kelr) -> None:
         ("an unclean election", "unclean-election"),
         ("unclean election", "unclean-election"),
         ("the best log: highest last epoch, then highest log end", "best-log"),
+        ("INELIGIBLE_REPLICA", "may-join-isr"),
+        ("stale broker epoch", "current-broker-epoch"),
     ],
 )
 def test_a_rule_is_found_by_its_question(kelr: Kelr, words: str, rule: str) -> None:
@@ -79,6 +82,15 @@ def test_an_explanation_names_the_rule_to_look_up(kelr: Kelr, arguments: tuple[s
 @pytest.mark.parametrize("partition", ["orders:0", "payments:0", "secret:0"])
 def test_where_the_leader_stays_there_is_no_rule_to_look_up(kelr: Kelr, partition: str) -> None:
     assert "why:" not in kelr("explain", partition).out
+
+
+@pytest.mark.usefixtures("incident")
+def test_a_replica_outside_the_isr_names_the_rule_that_keeps_it_out(kelr: Kelr) -> None:
+    out = kelr("explain", "payments:0").out
+    assert "Not in the ISR: 2" in out
+    named = re.findall(r"^  more: kelr explain --why (\S+)$", out, re.MULTILINE)
+    assert named
+    assert set(named) <= set(RULES)
 
 
 def test_a_question_of_kelr(kelr: Kelr) -> None:

@@ -67,6 +67,7 @@ UNJUDGED: Mapping[str, str] = {
     "engine/recovery/": "the same",
     "engine/quorum_words.py": "stands on a metadata log: the simulated cluster has the controller's changes and not its"
     " records, which kelr.lab.simulated makes of a whole lab; tests/replay judges who held everything",
+    "engine/joining_isr.py": "tells what was read, and promises nothing that comes: tests/engine/test_joining_isr.py",
     "engine/metadata_log.py": "__cluster_metadata elects by Raft: nothing of it is in the simulated cluster",
     "engine/checkup/": "of versions, nodes, rights and disks, which simulated brokers lack; tests/cluster has them",
     "engine/outages/": "worst sets and restart orders: sums over `tally`, which tests/engine sums again",
