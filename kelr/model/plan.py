@@ -361,6 +361,9 @@ class Applied:
     late_until_ms: int | None = None
     """Until when an unclean election without an answer may come yet: it elects another replica if the leader dies
     before. Milliseconds since 1970 UTC; null: none is on its way."""
+    asked: bool | None = None
+    """Whether kelr asked for the election, and Kafka may have carried it out: then whoever leads may be its result.
+    null: an older kelr did not write it down."""
 
     @property
     def address(self) -> TopicPartition:

@@ -20,15 +20,17 @@ class RecordedElection:
     afterwards.
     """
 
-    leader: int
+    leader: int | None
+    """None: not known."""
     leader_epoch: int
-    """The one that it began."""
+    """The one that it began; where it is not known whom it elected, the first that it can have begun."""
     at_ms: int
     """When, in milliseconds since 1970 UTC."""
     clean: bool
     """Whether it is known to have given nothing up."""
     unread: tuple[int, ...] = ()
-    """Replicas whose brokers did not answer then: their disks may hold what was given up until they return."""
+    """Replicas whose logs were not compared with that of whom it elected: their disks may hold what was given up until
+    they return."""
 
 
 @dataclass(frozen=True, slots=True)

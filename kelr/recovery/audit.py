@@ -83,6 +83,8 @@ class AuditRecord:
     error: str | None = None
     """Kafka's name of an error."""
     text: str = ""
+    asked: bool | None = None
+    """Of an election: whether it was asked for, and may have been carried out; None: not recorded."""
 
     @property
     def when(self) -> str:
@@ -148,6 +150,7 @@ _FIELDS = frozenset(AuditRecord.__dataclass_fields__)
 _TEXTS = ("command", "topic", "user", "host", "result", "version", "text")
 _TEXTS_OR_NONE = ("cluster_id", "principal", "plan_id", "journal", "election", "method", "force_reason", "error")
 _NUMBERS_OR_NONE = ("partition", "wanted")
+_TRUE_FALSE_OR_NONE = ("asked",)
 _OBJECTS = ("before", "after", "consent")
 
 
@@ -178,6 +181,11 @@ def _wrong(record: AuditRecord) -> Iterator[str]:
     )
     yield from (
         f"{name} is no number" for name in _NUMBERS_OR_NONE if not _is_number(getattr(record, name), or_none=True)
+    )
+    yield from (
+        f"{name} is neither true nor false"
+        for name in _TRUE_FALSE_OR_NONE
+        if not isinstance(getattr(record, name), bool | NoneType)
     )
     yield from (f"{name} is no object" for name in _OBJECTS if not isinstance(getattr(record, name), dict))
     if not isinstance(record.loss, dict | NoneType):

@@ -7,17 +7,18 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from kelr.engine.planning.lost import (
-    ELECTED,
+    Elected,
     Lost,
     accepted_in_words,
+    elected_by,
     lost_by,
     lost_of_replayed,
     raised,
     recorded_loss,
 )
 from kelr.engine.planning.seen import Seen
-from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, PlannedElection, RecordedElection, TopicPartition
-from kelr.model.plan import Applied, Ended
+from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, Method, PlannedElection, RecordedElection, TopicPartition
+from kelr.model.plan import Applied
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
@@ -77,6 +78,7 @@ def election_line(
         force_reason=consented.force_reason,
         error=result.error,
         text=result.text,
+        asked=result.asked,
     )
 
 
@@ -159,46 +161,39 @@ def recorded_elections(
         if before is not None and isinstance(in_sync, list):
             left = tuple(one for one in before.unread if one not in in_sync)
             before = found[at] = replace(before, unread=left)
-        if row.what is not AuditWhat.ELECTION:
-            continue
-        leader, epoch = _elected(row)
-        known = recorded_loss(row.loss)
-        clean = known is not None and known[0] is Grade.PROVEN_NONE
-        if isinstance(epoch, int) and isinstance(leader, int):
-            unread = tuple(_unread(row.evidence))
-            _add(found, at, RecordedElection(leader, epoch, row.at_ms, clean, unread))
+        election = _election(row) if row.what is AuditWhat.ELECTION else None
+        if election is not None:
+            _add(found, at, election)
     for journal in journals:
         for at, planned in journal.planned.items():
             one = journal.partitions.get(at)
             if one is None or not one.elected or (journal.has_result(at) and one.audited):
                 continue
-            evidence, clean = planned.evidence, planned.loss.grade is Grade.PROVEN_NONE
-            unread = tuple(_unread(map(asdict, evidence.logs)))
-            election = RecordedElection(planned.elect, evidence.leader_epoch + 1, journal.last_ms, clean, unread)
+            evidence, clean = planned.evidence, planned.method is Method.PREFERRED
+            election = RecordedElection(
+                None, evidence.leader_epoch + 1, journal.last_ms, clean, () if clean else evidence.replicas
+            )
             _add(found, at, election)
     return found
 
 
-def led_since(leader: int | None, before: int, epoch: int) -> bool:
-    """Whether somebody has been elected between two leader epochs: that a leader goes takes one, too.
-
-    Args:
-        leader: in the epoch before.
-    """
-    return epoch > before + (leader is not None)
-
-
-def _elected(row: AuditRecord) -> tuple[object, object]:
-    """Leader and leader epoch of an election that came about; None for both where none is known to have.
-
-    Whom it elected may have died before anybody looked.
-    """
-    epoch, before = row.after.get("leader_epoch"), row.before.get("leader_epoch")
-    if row.result in ELECTED:
-        return row.after.get("leader"), epoch
-    if row.result == Ended.NO_LEADER and isinstance(before, int) and isinstance(epoch, int):
-        return (row.wanted, before + 1) if led_since(row.before.get("leader"), before, epoch) else (None, None)
-    return None, None
+def _election(row: AuditRecord) -> RecordedElection | None:
+    """An election that came about, or may have; None where nobody was elected by it."""
+    elected, leader = elected_by(row), row.after.get("leader")
+    if elected is Elected.AS_PLANNED:
+        epoch, known = row.after.get("leader_epoch"), recorded_loss(row.loss)
+        clean = known is not None and known[0] is Grade.PROVEN_NONE
+        if not isinstance(epoch, int) or not isinstance(leader, int):
+            return None
+        return RecordedElection(leader, epoch, row.at_ms, clean, tuple(_unread(row.evidence)))
+    before, replicas = row.before.get("leader_epoch"), row.before.get("replicas")
+    if elected is Elected.NOBODY or not isinstance(before, int):
+        return None
+    # What was read of the logs compares them with another replica's than may have been elected.
+    clean = row.method == Method.PREFERRED
+    others = replicas if isinstance(replicas, list) and not clean else ()
+    unread = tuple(one for one in others if isinstance(one, int) and one != leader)
+    return RecordedElection(leader if isinstance(leader, int) else None, before + 1, row.at_ms, clean, unread)
 
 
 def _add(found: dict[TopicPartition, RecordedElection], at: TopicPartition, election: RecordedElection) -> None:
@@ -255,9 +250,9 @@ def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lo
     was not carried out."""
     at = planned.address
     row = known.elections.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
-    # Where the order could not be restored, another one may have led, whom this run did not elect.
-    led = row is not None and row.result in ELECTED and row.after.get("leader") in (None, row.wanted)
-    found = lost_by(planned, seen, row.loss or {} if row is not None and led else None)
+    elected = Elected.NOBODY if row is None else elected_by(row)
+    recorded = row.loss or {} if row is not None and elected is Elected.AS_PLANNED else None
+    found = lost_by(planned, seen, recorded, perhaps_another=elected is Elected.PERHAPS_ANOTHER)
     if found is None or row is None:
         return found
     accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")

@@ -269,7 +269,13 @@ class Batch:
         return [
             self._requests.told(
                 course.planned,
-                conclude(course, states, interrupted=self._interrupted, keep_order=self.keep_order and course.moved),
+                conclude(
+                    course,
+                    states,
+                    asked=course.address in self._requests.elected,
+                    interrupted=self._interrupted,
+                    keep_order=self.keep_order and course.moved,
+                ),
             )
             for course in courses
         ]

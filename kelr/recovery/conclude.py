@@ -50,12 +50,18 @@ class Course:
 
 
 def conclude(
-    course: Course, states: Mapping[TopicPartition, PartitionState] | None, *, interrupted: bool, keep_order: bool
+    course: Course,
+    states: Mapping[TopicPartition, PartitionState] | None,
+    *,
+    asked: bool,
+    interrupted: bool,
+    keep_order: bool,
 ) -> Applied:
     """The result that is told, journalled and audited.
 
     Args:
         states: partitions as they were read in the end; None where no broker answered.
+        asked: the election may have been carried out (`Requests.elected`).
     """
     planned, back = course.planned, course.back
     state = None if states is None else states.get(planned.address)
@@ -63,7 +69,7 @@ def conclude(
     error = None if error == "ELECTION_NOT_NEEDED" else error
     if state is None:
         text = "it could not be read after the requests: nobody knows yet who leads"
-        return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found)
+        return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
     ended, text = _outcome(course, state, error, interrupted=interrupted)
     if back is not None and not back.restored:
         leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
@@ -78,6 +84,7 @@ def conclude(
         error=error,
         text=text,
         found=course.found,
+        asked=asked,
     )
 
 

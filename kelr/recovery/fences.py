@@ -52,6 +52,7 @@ def result_of(
     error: str | None = None,
     text: str = "",
     found: Sequence[Difference] = (),
+    asked: bool = False,
 ) -> Applied:
     """A result of this election."""
     return Applied(
@@ -64,4 +65,5 @@ def result_of(
         error=error,
         text=text,
         differences=tuple(found),
+        asked=asked,
     )

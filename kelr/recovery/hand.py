@@ -29,6 +29,11 @@ _REFUSALS = frozenset({
     UNKNOWN_TOPIC,
     NOT_SENT,
 })  # fmt: skip
+_ELECTS_NOBODY = frozenset({
+    "ELECTION_NOT_NEEDED",
+    "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+    "PREFERRED_LEADER_NOT_AVAILABLE",
+})  # fmt: skip
 
 
 def is_refusal(error: str) -> bool:
@@ -38,6 +43,12 @@ def is_refusal(error: str) -> bool:
     NOT_CONTROLLER.
     """
     return error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED")
+
+
+def elects_nobody(error: str) -> bool:
+    """Whether an answer to an election proves that it elected nobody, and never will: also where somebody leads, or
+    nobody can (ReplicationControlManager.electLeader: no record is written then)."""
+    return is_refusal(error) or error in _ELECTS_NOBODY
 
 
 class Hand(Protocol):

@@ -12,7 +12,7 @@ from kelr.errors import BadInputError
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
+from kelr.recovery.hand import NO_ERROR, UNCERTAIN, elects_nobody, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
 from kelr.recovery.steady_time import UNKNOWN, Moment
@@ -33,7 +33,9 @@ class OnePartition:
     moved: bool = False
     """It may have that order: this was not surely refused, and no later restoring was answered as done."""
     elected: bool = False
-    """An election was asked for."""
+    """An election was asked for, and not surely without effect."""
+    elected_before: bool = False
+    """What `elected` was before the last election was asked for."""
     in_order: bool = False
     """It was read with the order that it should have, after everything else, and nothing can change it any more."""
     moved_before: bool = False
@@ -201,7 +203,7 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
             one.order = _order(change)
             one.in_order = False
         if step is JournalStep.ELECT:
-            one.elected, one.in_order = True, False
+            one.elected_before, one.elected, one.in_order = one.elected, True, False
 
 
 def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
@@ -211,6 +213,8 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
         one.sent.pop(step, None)
         if names["error"] in UNCERTAIN:
             one.uncertain[step] = _moment(line)
+        elif step is JournalStep.ELECT and elects_nobody(names["error"]):
+            one.elected = one.elected_before
         elif step is JournalStep.REORDER and is_refusal(names["error"]):
             one.moved = one.moved_before
         elif step is JournalStep.RESTORE and names["error"] == NO_ERROR and not one.is_loose(JournalStep.REORDER):

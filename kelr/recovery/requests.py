@@ -15,7 +15,7 @@ from kelr.engine.planning.words import late_election
 from kelr.errors import ConnectError, UsageError
 from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied
-from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, is_refusal
+from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, elects_nobody, is_refusal
 from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
@@ -47,6 +47,8 @@ class Requests:
     moved: set[TopicPartition] = field(default_factory=set)
     """Partitions that may have another order than their old one: it was asked for, neither surely refused nor, after
     that, the old one written, as Kafka said. What a broker tells does not count: it may lag behind."""
+    elected: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose election may have been carried out: it was asked for, and not surely without effect."""
     seen: dict[TopicPartition, tuple[tuple[int, ...], Moment]] = field(default_factory=dict)
     """Orders by which another kelr may be electing, and since when each is known."""
     must_write: bool = True
@@ -147,9 +149,12 @@ class Requests:
         known = {at: self.late.get((step, at)) for at in asked}
         # One that may be reordered yet is not in order whatever this request does.
         moved_or_may_be = {at for at in asked if self.late_until((JournalStep.REORDER,), (at,)) is not None}
+        elected_before = self.elected.intersection(asked)
         if step is JournalStep.REORDER:
             moved_or_may_be |= self.moved.intersection(asked)
             self.moved.update(asked)
+        elif step is JournalStep.ELECT:
+            self.elected.update(asked)
         self._mark(step, asked)
         self.sent.update((step, at) for at in asked)
         try:
@@ -168,6 +173,8 @@ class Requests:
             self.moved -= {at for at in asked if is_refusal(answers[at])} - moved_or_may_be
         elif step is JournalStep.RESTORE:
             self.moved -= {at for at in asked if answers[at] == NO_ERROR} - moved_or_may_be
+        elif step is JournalStep.ELECT:
+            self.elected -= {at for at in asked if elects_nobody(answers[at])} - elected_before
         self.note(lambda: self.journal.answer(step, answers))
         return answers
 

@@ -162,22 +162,23 @@ class _Resuming:
         one = self._journalled.partitions.get(planned.address)
         state = None if states is None else states.get(planned.address)
         leader, epoch = (None, None) if state is None else (state.leader, state.leader_epoch)
+        asked = one is not None and one.elected
+
+        def result(ended: Ended, text: str, error: str | None = None) -> Applied:
+            return result_of(planned, ended, leader=leader, leader_epoch=epoch, error=error, text=text, asked=asked)
+
         if back is not None and not back.restored:
-            ended = Ended.NOT_RESTORED if state is not None else Ended.UNKNOWN
-            return result_of(planned, ended, leader=leader, leader_epoch=epoch, error=back.error, text=back.text)
+            return result(Ended.NOT_RESTORED if state is not None else Ended.UNKNOWN, back.text, back.error)
         if states is None:
-            return result_of(planned, Ended.UNKNOWN, text="no broker answers: nobody knows yet who leads")
-        begun = one is not None and (one.elected or one.order is not None)
+            return result(Ended.UNKNOWN, "no broker answers: nobody knows yet who leads")
+        begun = asked or (one is not None and one.order is not None)
         if state is not None and begun and same_topic(planned, state) and state.leader is not None:
             if state.leader == planned.elect:
-                text = "it was elected before the run was cut short"
-                return result_of(planned, Ended.DONE, leader=leader, leader_epoch=epoch, text=text)
+                return result(Ended.DONE, "it was elected before the run was cut short")
             if planned.method is not Method.PREFERRED:
-                text = f"broker {leader} leads, and not {planned.elect}"
-                return result_of(planned, Ended.OTHER_LEADER, leader=leader, leader_epoch=epoch, text=text)
+                return result(Ended.OTHER_LEADER, f"broker {leader} leads, and not {planned.elect}")
         if self._journalled.plan is not None and self._site.clock_ms() > self._journalled.plan.expires_at_ms:
-            text = "the plan has expired meanwhile: look again and make a new one"
-            return result_of(planned, Ended.REFUSED, leader=leader, leader_epoch=epoch, text=text)
+            return result(Ended.REFUSED, "the plan has expired meanwhile: look again and make a new one")
         return None
 
     def _note(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.engine.planning import plan_id
+from kelr.engine.planning.lost import led_since
 from kelr.errors import RefusedError, UsageError
-from kelr.model import Plan, TopicPartition
+from kelr.model import PartitionState, Plan, TopicPartition
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
-from kelr.recovery.audited import led_since
 from kelr.recovery.consent import Consented
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
@@ -21,7 +21,7 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, refuse_another_cluster, requests_of
 from kelr.recovery.progress import Report, silent
-from kelr.recovery.reading import read_states
+from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
@@ -123,9 +123,11 @@ def _undone(
     requests = requests_of(site, journal, journalled)
     requests.moved.update(also)
     done = mend(site, requests, journalled, wanted, command)
-    asked = tuple(requests.told(journalled.planned[one.address], one) for one in _asked(site, journalled))
+    states = _seen(site, journalled)
+    asked = tuple(requests.told(journalled.planned[one.address], one) for one in _asked(states, journalled))
     unrecorded = done.unrecorded or _record(site, journal, journalled, asked)
-    if done.settled and not unrecorded and (journalled.ending is None or done.backs or done.configs):
+    settled = done.settled and states is not None and not unrecorded
+    if settled and (journalled.ending is None or done.backs or done.configs):
         unrecorded = end_of(journal, Ending.UNDONE)
     return PutRight(
         journalled.path.stem,
@@ -134,23 +136,43 @@ def _undone(
         order_backs(journalled, done.backs),
         done.configs,
         tuple(one for one in asked if one.ended in {Ended.DONE, Ended.OTHER_LEADER}),
-        done.settled and not unrecorded,
+        settled,
         unrecorded,
     )
 
 
-def _asked(site: Site, journalled: Journalled) -> tuple[Applied, ...]:
-    """What came of the elections that the journal's run asked for, or that its reordering held, as it is seen now."""
+def _seen(site: Site, journalled: Journalled) -> States | None:
+    """The partitions whose elections were begun, when brokers show what the controller has done; None where none
+    answers."""
+    planned = journalled.planned
     begun = [at for at, one in journalled.partitions.items() if one.elected or one.order is not None]
-    states = read_states(site, begun) or {}
+
+    def is_seen(state: PartitionState) -> bool:
+        before = planned[state.address].evidence.leader_epoch
+        return not journalled.partitions[state.address].elected or state.leader_epoch > before
+
+    return wait_until(site, begun, is_seen, patience_s=site.patience.settle_s)
+
+
+def _asked(states: States | None, journalled: Journalled) -> tuple[Applied, ...]:
+    """What came of the elections that the journal's run asked for, or that its reordering held, as it is seen now.
+
+    Where none is seen by now none can come any more. It may have come all the same, and the broker lag behind for long:
+    it stays on record as one that may have (`kelr.engine.planning.lost.elected_by`), although the journal is closed.
+    """
     results = []
-    for planned in () if journalled.plan is None else journalled.plan.elections:
-        state = states.get(planned.address)
+    for planned in () if journalled.plan is None or states is None else journalled.plan.elections:
+        one = journalled.partitions.get(planned.address)
+        asked = one is not None and one.elected
+        state = (states or {}).get(planned.address)
         if state is None or not same_topic(planned, state):
+            if asked:
+                text = "an election was asked for, or about to be, and the partition is not there any more"
+                results.append(result_of(planned, Ended.UNKNOWN, text=text, asked=True))
             continue
         leader, epoch = state.leader, state.leader_epoch
         mine = leader == planned.elect and epoch > planned.evidence.leader_epoch
-        if not (mine or journalled.partitions[planned.address].elected):
+        if not (mine or asked):
             continue
         ended = Ended.DONE if mine else Ended.NO_LEADER if leader is None else Ended.OTHER_LEADER
         if epoch <= planned.evidence.leader_epoch:
@@ -161,7 +183,7 @@ def _asked(site: Site, journalled: Journalled) -> tuple[Applied, ...]:
             text = f"an election was asked for, and whom it elected leads no more (epoch {epoch})"
         else:
             text = f"broker {leader} leads since epoch {epoch}: an election cannot be undone"
-        results.append(result_of(planned, ended, leader=leader, leader_epoch=epoch, text=text))
+        results.append(result_of(planned, ended, leader=leader, leader_epoch=epoch, text=text, asked=asked))
     return tuple(results)
 
 

@@ -64,6 +64,8 @@ class AuditRow(Protocol):
     def error(self) -> str | None: ...
     @property
     def text(self) -> str: ...
+    @property
+    def asked(self) -> bool | None: ...
 
 
 def audit_view() -> View[AuditRow]:
@@ -100,6 +102,12 @@ def audit_view() -> View[AuditRow]:
             fact("wanted", "integer?", "The replica that was to lead."),
             fact("election", "string?", "The kind of election."),
             fact("method", "string?", "The requests by which it was carried out."),
+            fact(
+                "asked",
+                "boolean?",
+                "Whether the election was asked for, and may have been carried out: then another leader may be its"
+                " result; null: not recorded.",
+            ),
             fact("error", "string?", "Kafka's name of the error, where there was one."),
             fact("text", "string", "What became of it, in a sentence."),
             fact("user", "string", "The operating system's name of the user."),

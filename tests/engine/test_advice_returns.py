@@ -302,8 +302,8 @@ def test_kelrs_own_audit_log_tells_of_an_unclean_election(logs: tuple[LogAnswer,
     assert (found.situation, found.unsaved, needs_a_look(found)) == (Situation.HEALTHY, Unsaved.LIKELY, True)
     assert (found.advice.action, found.advice.rescue) == (AdviceAction.RESCUE, LATER)
     assert found.advice.text.startswith(
-        "By kelr's own record the election of 3 at 2026-11-22 21:25 UTC (leader epoch 5) may have given records up:"
-        " broker 1 did not answer then, and whether it was in sync since is not on record: save what the disk of"
+        "By kelr's own record the election of 3 at 2026-11-22 21:25 UTC (leader epoch 5) may have given up records"
+        " that broker 1 holds, and whether it was in sync since is not on record: save what the disk of"
         " broker 1 holds before it starts, since it may be the only copy."
     )
     assert "Nothing urgent" not in found.advice.text

@@ -228,6 +228,24 @@ class SimulatedSource:
         return replace(snapshot, cluster=replace(snapshot.cluster, cluster_id=CLUSTER_ID), source="live")
 
 
+class Lagging(SimulatedSource):
+    """A broker that shows the partitions as they were before the run, until it has caught up."""
+
+    def __init__(self, world: World, before: SimulatedCluster, caught_up_s: float) -> None:
+        super().__init__(world)
+        self._before, self._caught_up_s = before, caught_up_s
+
+    def _snapshot(self) -> Snapshot:
+        world = self._world
+        now = world.cluster
+        if world.now_s < self._caught_up_s:
+            world.cluster = self._before
+        try:
+            return super()._snapshot()
+        finally:
+            world.cluster = now
+
+
 class SimulatedHand:
     """Requests to the simulated controller."""
 

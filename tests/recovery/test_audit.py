@@ -108,6 +108,7 @@ def test_a_garbled_line_is_named(tmp_path: Path, line: str) -> None:
         ("before", [], "before is no object"),
         ("consent", None, "consent is no object"),
         ("loss", 7, "loss is no object"),
+        ("asked", 1, "asked is neither true nor false"),
         ("evidence", {"replica": 1}, "evidence is no list of objects"),
         ("evidence", [1], "evidence is no list of objects"),
         ("what", [], "not an audit record"),

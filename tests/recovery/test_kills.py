@@ -17,7 +17,7 @@ from kelr.controller import Election
 from kelr.controller.events import Event, LeadersElected, Reassigned
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
-from kelr.model import ElectionType, PartitionState, Plan, Snapshot, TopicPartition, Wish
+from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit, steady_time
 from kelr.recovery.apply import apply_plan
@@ -30,7 +30,6 @@ from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.steady_time import Moment
 from kelr.recovery.undo import undo
-from kelr.simulation.cluster import SimulatedCluster
 from tests.recovery.simulated import (
     CLUSTER_ID,
     LAYOUTS,
@@ -38,7 +37,7 @@ from tests.recovery.simulated import (
     TOPIC,
     Fault,
     Killed,
-    SimulatedSource,
+    Lagging,
     World,
     dies,
     leaderless,
@@ -339,7 +338,7 @@ def test_an_election_counts_when_undo_has_closed_the_journal_and_whom_it_elected
     assert _killed(world, 1, lambda: _apply(world, plan, tmp_path))
     assert world.state().leader == 3
     before = recorded_elections(audit.read(tmp_path), open_journals(tmp_path, CLUSTER_ID))
-    assert before[AT].unread == (1, 2)
+    assert before[AT].unread == (1, 2, 3)  # who was elected, nobody has read
     dies(world, 3)()
     _undo(world, tmp_path)
     assert open_journals(tmp_path, CLUSTER_ID) == ()
@@ -374,7 +373,7 @@ def test_an_election_that_a_lagging_broker_does_not_show_is_audited_by_undo(tmp_
     assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
     world.sleep(100)
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
-    source = _Lagging(world, before, world.now_s + 1000)
+    source = Lagging(world, before, world.now_s + 1000)
     assert undo(journal.path, **{**world.common(tmp_path), "source": source}).applied == ()
     (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
     assert (line.result, line.consent["accept_loss"]) == ("unknown", "1000+")
@@ -437,24 +436,6 @@ def test_another_host_has_planned_by_the_order_of_a_killed_run(
     assert (moment > 20, still_open > 5) == (True, True)
 
 
-class _Lagging(SimulatedSource):
-    """A broker that shows the partitions as they were before the run, until it has caught up."""
-
-    def __init__(self, world: World, before: SimulatedCluster, caught_up_s: float) -> None:
-        super().__init__(world)
-        self._before, self._caught_up_s = before, caught_up_s
-
-    def _snapshot(self) -> Snapshot:
-        world = self._world
-        now = world.cluster
-        if world.now_s < self._caught_up_s:
-            world.cluster = self._before
-        try:
-            return super()._snapshot()
-        finally:
-            world.cluster = now
-
-
 def _cut_short_reordered(world: World, state: Path) -> Path:
     """Killed right after the reordering; nothing can come late any more."""
     plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
@@ -476,7 +457,7 @@ def test_what_a_lagging_broker_shows_was_not_restored_by_that(
     before = world.cluster
     path = _cut_short_reordered(world, tmp_path)
     world.faults["reorder"] = [] if answer == "NONE" else [Fault(answer, done=False)]
-    source = _Lagging(world, before, world.now_s + lag_s)
+    source = Lagging(world, before, world.now_s + lag_s)
     done = mend(path, **{**world.common(tmp_path), "source": source})
     assert world.state().replicas == FEW[0]
     assert [one.restored for one in done.orders] == [True]
@@ -490,7 +471,7 @@ def test_a_restoring_that_fails_is_told_of_although_a_lagging_broker_shows_the_o
     before = world.cluster
     path = _cut_short_reordered(world, tmp_path)
     world.faults["reorder"] = [Fault("NOT_CONTROLLER", done=False)] * 100
-    done = mend(path, **{**world.common(tmp_path), "source": _Lagging(world, before, world.now_s + 1000)})
+    done = mend(path, **{**world.common(tmp_path), "source": Lagging(world, before, world.now_s + 1000)})
     (order,) = done.orders
     assert (done.closed, order.restored, order.settled) == (False, False, False)
     assert order.text == (
@@ -510,7 +491,7 @@ def test_a_reordering_that_comes_late_unseen(tmp_path: Path, mend: Callable[...,
     plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
     assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
-    done = mend(journal.path, **{**world.common(tmp_path), "source": _Lagging(world, before, 1000)})
+    done = mend(journal.path, **{**world.common(tmp_path), "source": Lagging(world, before, 1000)})
     assert world.scheduled == []
     assert world.state().replicas == FEW[0]
     assert [one.restored for one in done.orders] == [True]

@@ -122,12 +122,34 @@ def test_what_kelr_recorded_counts_once() -> None:
     assert "log not read: 1" in found[0].basis
 
 
-@pytest.mark.parametrize("result", ["refused", "not-tried", "not-needed", "no-leader", "begun"])
-def test_what_did_not_happen_lost_nothing(result: str) -> None:
-    assert losses(material(look(replace(INCIDENT, partitions=(LEADERLESS,))), done=Done("a", (audited(result),)))) == ()
+NOBODY_ELECTED = {"leader": None, "leader_epoch": 2}
 
 
-@pytest.mark.parametrize("record", [audited("other-leader"), audited("unknown"), audited(loss=None)])
+@pytest.mark.parametrize(
+    "record",
+    [
+        *map(audited, ("refused", "not-tried", "not-needed", "begun")),
+        audited("no-leader", after=NOBODY_ELECTED, asked=True),
+        audited("refused", after=NOBODY_ELECTED, asked=True),
+        audited("other-leader", 1, asked=False),  # it came back by itself
+        audited("not-restored", 1, asked=False),
+    ],
+    ids=lambda record: f"{record.result}-{record.asked}",
+)
+def test_what_did_not_happen_lost_nothing(record: AuditRecord) -> None:
+    assert losses(material(look(replace(INCIDENT, partitions=(LEADERLESS,))), done=Done("a", (record,)))) == ()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        audited("other-leader"),
+        audited("unknown"),
+        audited(loss=None),
+        audited("refused", asked=True),
+        audited("no-leader", asked=True),
+    ],
+)
 def test_what_the_record_does_not_tell_is_unknown(record: AuditRecord) -> None:
     found = losses(material(look(led(3, 3)), done=Done("a", (record,))))
     assert only(found) == (3, Grade.UNKNOWN, None, "audit log")

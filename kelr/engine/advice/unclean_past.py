@@ -212,9 +212,13 @@ def _unclean_election(case: Case, unread: Sequence[int]) -> tuple[str, tuple[int
         return "", ()
     at = datetime.fromtimestamp(election.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     was = agree(len(left), "it was", "they were")
+    what = f"the election of {election.leader} at {at} (leader epoch {election.leader_epoch})"
+    if election.leader is None:
+        what = f"an election at {at} (leader epoch {election.leader_epoch} or later), whose outcome it did not see,"
+    hold = agree(len(left), "holds", "hold")
     why = (
-        f"By kelr's own record the election of {election.leader} at {at} (leader epoch {election.leader_epoch}) may"
-        f" have given records up: {brokers(left)} did not answer then, and whether {was} in sync since is not on record"
+        f"By kelr's own record {what} may have given up records that {brokers(left)} {hold}, and whether {was} in sync"
+        " since is not on record"
     )
     return why, left
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import Enum, auto
+from typing import Any, Protocol
 
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.planning.seen import Seen
@@ -18,13 +19,15 @@ from kelr.model import Bounds, Grade, PlannedElection, TopicPartition
 from kelr.model.plan import Ended
 
 __all__ = [
-    "ELECTED",
     "ORDER",
+    "Elected",
     "Lost",
     "LostInAll",
     "accepted_in_words",
     "certain",
     "counted",
+    "elected_by",
+    "led_since",
     "lost_by",
     "lost_in_all",
     "lost_of_replayed",
@@ -32,9 +35,6 @@ __all__ = [
     "recorded_loss",
     "summed",
 ]
-
-ELECTED = frozenset({Ended.DONE.value, Ended.NOT_RESTORED.value})
-"""Results of the audit log after which the planned replica led."""
 
 ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
 """The worst first."""
@@ -137,6 +137,60 @@ def summed(found: Sequence[Lost], part: Callable[[Lost], Bounds]) -> Bounds:
     return Bounds(sum(one.at_least for one in bounds), most)
 
 
+class Elected(Enum):
+    """Whom an election on record made the leader, as far as its line tells."""
+
+    AS_PLANNED = auto()
+    PERHAPS_ANOTHER = auto()
+    """Another replica than planned, or it is not known which, or whether any: nothing tells what that gave up."""
+    NOBODY = auto()
+
+
+class ElectionOnRecord(Protocol):
+    """What of a line of the audit log tells whom its election made the leader."""
+
+    @property
+    def result(self) -> str: ...
+    @property
+    def wanted(self) -> int | None: ...
+    @property
+    def before(self) -> Mapping[str, Any]: ...
+    @property
+    def after(self) -> Mapping[str, Any]: ...
+    @property
+    def asked(self) -> bool | None: ...
+
+
+_MAY_HAVE_ELECTED = frozenset({Ended.OTHER_LEADER, Ended.NOT_RESTORED, Ended.NO_LEADER, Ended.UNKNOWN})
+"""Results of an older kelr, which does not say whether it had asked, that may come from its election."""
+
+
+def elected_by(row: ElectionOnRecord) -> Elected:
+    """Whom a recorded election made the leader. A leader that came back by itself is not its result; one that leads
+    after it was asked for may be."""
+    leader = row.after.get("leader")
+    if row.result == Ended.DONE or (row.result == Ended.NOT_RESTORED and leader is not None and leader == row.wanted):
+        return Elected.AS_PLANNED
+    asked = row.result in _MAY_HAVE_ELECTED if row.asked is None else row.asked
+    if not asked:
+        return Elected.NOBODY
+    epoch, before = row.after.get("leader_epoch"), row.before.get("leader_epoch")
+    # What brokers show long after a request that was not answered may be older than it: it proves nothing.
+    known = row.result != Ended.UNKNOWN and isinstance(epoch, int) and isinstance(before, int)
+    if known and not led_since(row.before.get("leader"), before, epoch):  # type: ignore[arg-type]  # both are numbers
+        return Elected.NOBODY
+    return Elected.PERHAPS_ANOTHER
+
+
+def led_since(leader: int | None, before: int, epoch: int) -> bool:
+    """Whether somebody has been elected between two leader epochs: that a leader goes takes one, too.
+
+    Args:
+        leader: in the epoch before.
+    """
+    return epoch > before + (leader is not None)
+
+
 _Recorded = tuple[Grade, Bounds | None, Bounds | None, tuple[int, ...]]
 
 
@@ -210,11 +264,18 @@ def raised(found: Lost, records: int) -> Lost:
 # After the elections of a plan.
 
 
-def lost_by(planned: PlannedElection, seen: Seen, recorded: Mapping[str, Any] | None = None) -> Lost | None:
+def lost_by(
+    planned: PlannedElection,
+    seen: Seen,
+    recorded: Mapping[str, Any] | None = None,
+    *,
+    perhaps_another: bool = False,
+) -> Lost | None:
     """What a planned election lost, by its plan and by what is seen now; None where it was not carried out yet.
 
     Args:
-        recorded: the loss that the audit log has for it. The larger of the two stands.
+        recorded: the loss that the audit log has for it, where it elected as planned. The larger of the two stands.
+        perhaps_another: by the audit log it may have elected another replica.
     """
     state = seen.state
     if state is None:
@@ -231,10 +292,13 @@ def lost_by(planned: PlannedElection, seen: Seen, recorded: Mapping[str, Any] | 
     if kept is not None and held is not None and kept < held:
         return _lost_more(planned, leader, kept, held)
     found = _with_recorded(_by_plan(planned, seen, logs), recorded)
-    if leader == planned.elect or recorded is not None:
+    if recorded is not None or (leader == planned.elect and not perhaps_another):
         return found
     if kept is None or held is None:
-        return _unknown(planned, f"{leader} leads instead of {planned.elect}; whether it held as much is not known")
+        why = f"{leader} leads instead of {planned.elect}"
+        if leader == planned.elect:
+            why = f"{leader} leads, and another one may have been elected before it"
+        return _unknown(planned, f"{why}; whether it held as much is not known")
     # It holds all that the planned leader held, and may have held more when it was elected.
     return replace(found, leader=leader, committed=_at_most(found.committed), total=_at_most(found.total))
 

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kelr.engine.planning.lost import ELECTED, ORDER, Lost, accepted_in_words, certain, raised, recorded_loss
+from kelr.engine.planning.lost import (
+    ORDER,
+    Elected,
+    Lost,
+    accepted_in_words,
+    certain,
+    elected_by,
+    raised,
+    recorded_loss,
+)
 from kelr.engine.words import joined
 from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
 from kelr.page.words import sentence
@@ -20,7 +29,6 @@ from kelr.view.explain_columns import Explained
 from kelr.view.incident.material import Material
 from kelr.view.incident.replays import replayed
 
-_NOTHING_HAPPENED = frozenset({"not-needed", "refused", "not-tried", "no-leader", "begun"})
 _READ_WITHIN_MS = 60_000
 """A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""
 _FROM_THE_ISR = (
@@ -32,7 +40,7 @@ def losses(material: Material) -> tuple[Lost, ...]:
     """What each election lost that is known to have happened in the incident, sorted by partition."""
     rows: dict[TopicPartition, list[AuditRow]] = {}
     for row in () if material.done is None else material.done.rows:
-        if str(row.what) == "election" and row.partition is not None and row.result not in _NOTHING_HAPPENED:
+        if _elected(row) is not Elected.NOBODY and row.partition is not None:
             rows.setdefault(TopicPartition(row.topic, row.partition), []).append(row)
     again = replayed(material).lost
     found: list[Lost] = []
@@ -58,8 +66,8 @@ def elected_since(material: Material, before: Decision) -> int | None:
     """Who was elected out of just the state that an earlier decision is about; None: nobody, or not known."""
     address, epoch = TopicPartition(before.topic, before.partition), before.leader_epoch
     for row in () if material.done is None else material.done.rows:
-        here = (row.topic, row.partition) == (address.topic, address.partition) and row.result in ELECTED
-        if here and _number(row.before.get("leader_epoch")) == epoch:
+        here = (row.topic, row.partition) == (address.topic, address.partition)
+        if here and _elected(row) is Elected.AS_PLANNED and _number(row.before.get("leader_epoch")) == epoch:
             return _number(row.after.get("leader"))
     summary = None if material.told is None else material.told.summaries.get(address)
     for entry in () if summary is None else summary.unsafe:
@@ -67,6 +75,10 @@ def elected_since(material: Material, before: Decision) -> int | None:
             return entry.election.leader
     now = material.now.rows.get(address)
     return now.decision.leader if now is not None and now.decision.leader_epoch == epoch + 1 else None
+
+
+def _elected(row: AuditRow) -> Elected:
+    return elected_by(row) if str(row.what) == "election" else Elected.NOBODY
 
 
 def worst_first(found: Sequence[Lost]) -> list[Lost]:
@@ -82,8 +94,9 @@ def _recorded(row: AuditRow) -> Lost:
     """An election that kelr carried out."""
     address = TopicPartition(row.topic, row.partition or 0)
     leader = _number(row.after.get("leader"))
-    if row.result not in ELECTED:
-        why = "another replica leads than was planned" if row.result == "other-leader" else "how it ended is not known"
+    if _elected(row) is not Elected.AS_PLANNED:
+        another = leader is not None and leader != row.wanted
+        why = "another replica leads than was planned" if another else "how it ended is not known"
         return Lost(address, leader, Grade.UNKNOWN, None, None, f"audit log: {why}", row.at_ms)
     known = recorded_loss(row.loss)
     if known is None:

@@ -1,0 +1,230 @@
+"""An election of kelr that may have given something up counts from the audit log on, whatever came of it; one that came
+about without kelr does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.controller import Election, events
+from kelr.engine.planning.lost import Elected, elected_by
+from kelr.model import ElectionType, Grade, RecordedElection, TopicPartition, Wish
+from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.recovery import audit
+from kelr.recovery.apply import apply_plan
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.audited import recorded_elections
+from kelr.recovery.consent import Consented
+from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import journal_files, open_journals
+from kelr.recovery.status import status
+from kelr.recovery.undo import undo
+from tests.recovery.simulated import (
+    CLUSTER_ID,
+    TOPIC,
+    Fault,
+    Killed,
+    Lagging,
+    SimulatedSource,
+    World,
+    dies,
+    leaderless,
+    returns,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+AT = TopicPartition(TOPIC, 0)
+WISH = {AT: Wish(ElectionType.DESIGNATION, 2)}
+CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+BEFORE_ELECT, AFTER_ELECT = 2, 3
+
+
+def _apply(world: World, state: Path) -> Applied:
+    (result,) = apply_plan(world.plan(WISH), **world.common(state), consented=CONSENT)
+    return result
+
+
+def _line(state: Path) -> AuditRecord:
+    return [line for line in audit.read(state) if line.what is AuditWhat.ELECTION][-1]
+
+
+def _recorded(state: Path) -> RecordedElection | None:
+    return recorded_elections(audit.read(state)).get(AT)
+
+
+def test_an_unclean_election_that_took_another_one_counts(tmp_path: Path) -> None:
+    """2 dies after the last look: its disk has the best log, and nothing but kelr's record tells of that."""
+    world = leaderless()
+    plan = world.plan(WISH)
+    world.happens[BEFORE_ELECT] = dies(world, 2)
+    result = _apply(world, tmp_path)
+    assert (result.ended, result.leader, result.asked, _line(tmp_path).asked) == (Ended.OTHER_LEADER, 3, True, True)
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.leader_epoch, found.clean, found.unread) == (3, result.leader_epoch, False, (1, 2))
+    # Somebody has 2 elected in its turn: who led in between is on record.
+    returns(world, 2)
+    dies(world, 3)()
+    world.after(events.LeadersElected(Election.UNCLEAN, (AT,)))
+    assert world.state().leader == 2
+    (lost,) = status(SimulatedSource(world), tmp_path, plan=plan).lost
+    assert (lost.grade, lost.committed, lost.basis) == (
+        Grade.UNKNOWN,
+        None,
+        "2 leads, and another one may have been elected before it; whether it held as much is not known",
+    )
+
+
+@pytest.mark.parametrize(
+    ("faults", "asked"),
+    [
+        ([Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)], False),
+        ([Fault("ELIGIBLE_LEADERS_NOT_AVAILABLE", done=False)], False),
+        ([Fault(NO_ANSWER, done=False), Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)], True),
+        ([Fault("UNKNOWN_SERVER_ERROR", done=False)], True),
+    ],
+)
+def test_an_election_that_was_surely_refused_elected_nobody(tmp_path: Path, faults: list[Fault], asked: bool) -> None:
+    """The leader from before came back by itself, and is told as the other leader: only an election that may have been
+    carried out may have elected it."""
+    world = leaderless()
+    world.faults["elect"] = faults
+    world.happens[BEFORE_ELECT + 2 * len(faults)] = lambda: returns(world, 1, clean=True)  # before the restoring
+    result = _apply(world, tmp_path)
+    assert (result.leader, result.asked) == (1, asked)
+    (journal,) = journal_files(tmp_path, CLUSTER_ID)
+    assert read_journal(journal).partitions[AT].elected is asked
+    assert (_recorded(tmp_path) is None) is not asked
+
+
+def test_who_came_back_by_itself_is_not_counted_where_the_order_could_not_be_restored(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan(WISH)
+    world.kill_at = 1
+    with pytest.raises(Killed):
+        apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
+    world.revive()
+    world.after(events.Reassigned(AT, (1, 2, 3)))
+    returns(world, 1, clean=True)
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    (result,) = resume(journal.path, **world.common(tmp_path)).applied
+    assert (result.ended, result.leader, result.asked) == (Ended.NOT_RESTORED, 1, False)
+    assert _recorded(tmp_path) is None
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_an_election_of_a_killed_run_that_took_another_one_counts(tmp_path: Path, mend: Callable[..., object]) -> None:
+    world = leaderless()
+    plan = world.plan(WISH)
+    world.happens[BEFORE_ELECT] = dies(world, 2)
+    world.kill_at = AFTER_ELECT
+    with pytest.raises(Killed):
+        apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
+    world.revive()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert recorded_elections((), [journal])[AT].unread == (1, 2, 3)  # who was elected is not known yet
+    mend(journal.path, **world.common(tmp_path))
+    assert (_line(tmp_path).result, _line(tmp_path).asked) == ("other-leader", True)
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.unread) == (3, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("result", "leader", "asked", "expected"),
+    [
+        ("done", 3, True, Elected.AS_PLANNED),
+        ("done", 3, False, Elected.AS_PLANNED),  # the reordering's own election
+        ("not-restored", 3, True, Elected.AS_PLANNED),
+        ("not-restored", 2, True, Elected.PERHAPS_ANOTHER),
+        ("not-restored", 2, False, Elected.NOBODY),
+        ("other-leader", 2, True, Elected.PERHAPS_ANOTHER),
+        ("other-leader", 2, False, Elected.NOBODY),
+        ("refused", 2, True, Elected.PERHAPS_ANOTHER),
+        ("unknown", None, True, Elected.PERHAPS_ANOTHER),
+        ("unknown", None, False, Elected.NOBODY),
+        # An older kelr did not write down whether it had asked.
+        ("other-leader", 2, None, Elected.PERHAPS_ANOTHER),
+        ("not-restored", 2, None, Elected.PERHAPS_ANOTHER),
+        ("unknown", None, None, Elected.PERHAPS_ANOTHER),
+        ("refused", 2, None, Elected.NOBODY),
+        ("not-needed", 3, None, Elected.NOBODY),
+    ],
+)
+def test_whom_a_line_says_was_elected(result: str, leader: int | None, asked: bool | None, expected: Elected) -> None:
+    line = AuditRecord(
+        1, AuditWhat.ELECTION, "recover apply", TOPIC, 0, CLUSTER_ID, "ada", "laptop", None, result,
+        wanted=3, before={"leader": None, "leader_epoch": 4}, after={"leader": leader, "leader_epoch": 5}, asked=asked,
+    )  # fmt: skip
+    assert elected_by(line) is expected
+    if expected is Elected.PERHAPS_ANOTHER and result != "unknown":
+        assert elected_by(replace(line, after={"leader": None, "leader_epoch": 4})) is Elected.NOBODY
+
+
+def _killed_in_its_election(world: World, state: Path) -> Path:
+    world.kill_at = AFTER_ELECT
+    with pytest.raises(Killed):
+        apply_plan(world.plan(WISH), **world.common(state), consented=CONSENT)
+    world.revive()
+    world.sleep(100)
+    (journal,) = open_journals(state, CLUSTER_ID)
+    return journal.path
+
+
+def test_undo_that_sees_no_election_leaves_it_on_record(tmp_path: Path) -> None:
+    """None can come any more, so that the journal ends; the broker that was asked may lag behind all the same."""
+    world = leaderless()
+    source = Lagging(world, world.cluster, 1000)
+    path = _killed_in_its_election(world, tmp_path)
+    assert undo(path, **{**world.common(tmp_path), "source": source}).closed
+    assert (_line(tmp_path).result, _line(tmp_path).asked) == ("unknown", True)
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.leader_epoch, found.unread) == (None, 3, (1, 2, 3))
+
+
+def test_undo_waits_for_what_the_brokers_do_not_show_yet(tmp_path: Path) -> None:
+    world = leaderless()
+    source = Lagging(world, world.cluster, 110)
+    path = _killed_in_its_election(world, tmp_path)
+    (result,) = undo(path, **{**world.common(tmp_path), "source": source}).applied
+    assert (result.ended, _line(tmp_path).result) == (Ended.DONE, "done")
+
+
+def test_undo_of_an_election_that_no_broker_tells_of_leaves_the_journal_open(tmp_path: Path) -> None:
+    world = leaderless([(2, 3, 1)])
+    world.kill_at = 1
+    with pytest.raises(Killed):
+        apply_plan(world.plan(WISH), **world.common(tmp_path), consented=CONSENT)
+    world.revive()
+    world.sleep(100)
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    source = SimulatedSource(world)
+    cluster = source.cluster
+    reads = []
+
+    def from_then_on_nobody_answers():  # type: ignore[no-untyped-def]
+        reads.append(None)
+        world.reachable = len(reads) < 2
+        return cluster()
+
+    source.cluster = from_then_on_nobody_answers  # type: ignore[method-assign]
+    assert not undo(journal.path, **{**world.common(tmp_path), "source": source}).closed
+    world.reachable = True
+    assert undo(journal.path, **world.common(tmp_path)).closed
+    assert _line(tmp_path).result == "done"
+
+
+def test_undo_tells_the_consent_of_an_election_whose_topic_is_gone(tmp_path: Path) -> None:
+    world = leaderless()
+    path = _killed_in_its_election(world, tmp_path)
+    world.after(events.TopicDeleted(TOPIC))
+    assert undo(path, **world.common(tmp_path)).closed
+    line = _line(tmp_path)
+    assert (line.result, line.asked, line.consent["accept_loss"]) == ("unknown", True, "1000+")
