@@ -10,12 +10,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kelr.messages.classes import AlterPartitionRequest as AlterPartitionRequest
+    from kelr.messages.classes import AlterPartitionResponse as AlterPartitionResponse
+    from kelr.messages.classes import BrokerRegistrationRequest as BrokerRegistrationRequest
+    from kelr.messages.classes import BrokerRegistrationResponse as BrokerRegistrationResponse
     from kelr.messages.classes import ElectLeadersRequest as ElectLeadersRequest
     from kelr.messages.classes import ElectLeadersResponse as ElectLeadersResponse
     from kelr.messages.classes import Message as Message
     from kelr.messages.classes import replica_log_info as replica_log_info
 
-_CLASSES = frozenset({"ElectLeadersRequest", "ElectLeadersResponse", "Message", "replica_log_info"})
+_CLASSES = frozenset({
+    "AlterPartitionRequest",
+    "AlterPartitionResponse",
+    "BrokerRegistrationRequest",
+    "BrokerRegistrationResponse",
+    "ElectLeadersRequest",
+    "ElectLeadersResponse",
+    "Message",
+    "replica_log_info",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

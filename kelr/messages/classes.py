@@ -32,6 +32,22 @@ class FetchSnapshotResponse(ApiMessage, load_json=_RESOURCES):  # type: ignore[c
     """The answer to FetchSnapshot v0 and v1."""
 
 
+class AlterPartitionRequest(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
+    """AlterPartition v2 and v3; v3 carries the broker epochs of the proposed ISR (KIP-903)."""
+
+
+class AlterPartitionResponse(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
+    """The answer to AlterPartition v2 and v3."""
+
+
+class BrokerRegistrationRequest(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
+    """BrokerRegistration v0 to v4; from v3 on with PreviousBrokerEpoch (KIP-966)."""
+
+
+class BrokerRegistrationResponse(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
+    """The answer to BrokerRegistration v0 to v4."""
+
+
 @cache
 def replica_log_info(dialect: Dialect, api_key: int) -> tuple[Message, Message]:
     """The classes of GetReplicaLogInfo's request and response in a dialect, under the API key that was configured."""

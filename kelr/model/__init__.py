@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TopicConfig,
     )
     from kelr.model.decision import (
+        LOG_TYPES,
         Advice,
         AdviceAction,
         Bounds,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ELR_FEATURE",
     "LOG_DIRECTORY",
+    "LOG_TYPES",
     "METADATA_FEATURE",
     "RECOVERY_FEATURE",
     "WORST_FIRST",
@@ -150,6 +152,7 @@ _HOMES = {
         "TopicConfig",
     ),
     "decision": (
+        "LOG_TYPES",
         "Advice",
         "AdviceAction",
         "Bounds",

@@ -19,6 +19,9 @@ class ElectionType(StrEnum):
     LONGEST_LOG_AGGRESSIVE = "longest_log_aggressive"
 
 
+LOG_TYPES = (ElectionType.LONGEST_LOG_BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE)
+"""The elections in which logs are compared."""
+
 _ELECTION_ALIASES = {
     # Older texts of KIP-966 and its spelling.
     "proactive": ElectionType.LONGEST_LOG_AGGRESSIVE,

@@ -45,6 +45,9 @@ class Method(StrEnum):
     order again: how a designation is done on every released broker."""
     NATIVE = "native"
     """ElectLeaders v3 with the wanted replica named (KIP-966): that one is elected, or nobody. No order is changed."""
+    LONGEST_LOG = "longest-log"
+    """ElectLeaders v3 of the planned election's own type (KIP-966): the controller asks the replicas, and elects the
+    best log. No order is changed."""
 
 
 class Consent(StrEnum):

@@ -13,7 +13,7 @@ from kelr.controller import Election, RuleSet
 from kelr.engine.planning import plan_id
 from kelr.errors import ConnectError, KelrError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.interrupts import taken
-from kelr.model import Plan, PlannedElection, TopicPartition
+from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
@@ -359,6 +359,9 @@ class _NoHand:
 
     def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
         raise UsageError(f"nothing is elected while a plan is only checked: {len(leaders)} partitions")
+
+    def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        raise UsageError(f"nothing is elected while a plan is only checked: {len(partitions)} partitions ({kind})")
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         raise UsageError(f"nothing is written while a plan is only checked: {name}={value} of {topic}")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kelr.controller import Election
-from kelr.engine.planning import moved_on, moved_on_reordered
+from kelr.engine.planning import asked_of_kafka, moved_on, moved_on_reordered
 from kelr.errors import ConnectError, UsageError
 from kelr.interrupts import taken
-from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.model import LOG_TYPES, ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
 from kelr.recovery.fences import verdict
@@ -131,19 +131,20 @@ class Batch:
             self._reorder(moved)
             self._look_again([course for course in self._fit() if not course.moved])
         rounds = (
-            ("designation", {Method.NATIVE}, self._designated),
-            (Election.UNCLEAN, {Method.REORDER, Method.UNCLEAN}, self._asked_for(Election.UNCLEAN)),
-            (Election.PREFERRED, {Method.PREFERRED}, self._asked_for(Election.PREFERRED)),
+            (ElectionType.DESIGNATION, self._designated),
+            *((kind, self._by_log(kind)) for kind in LOG_TYPES),
+            (ElectionType.UNCLEAN, self._asked_for(Election.UNCLEAN)),
+            (ElectionType.PREFERRED, self._asked_for(Election.PREFERRED)),
         )
         begun = False
-        for name, methods, ask in rounds:
-            if not any(course.planned.method in methods for course in self._fit()):
+        for kind, ask in rounds:
+            if not any(_asked_type(course.planned) is kind for course in self._fit()):
                 continue
             if begun:
                 self._look_again([course for course in self._fit() if not course.asked])
-            courses = [course for course in self._fit() if course.planned.method in methods]
+            courses = [course for course in self._fit() if _asked_type(course.planned) is kind]
             if courses:
-                self._elect(name, courses, ask)
+                self._elect(kind, courses, ask)
                 begun = True
 
     def _fit(self) -> list[Course]:
@@ -218,12 +219,20 @@ class Batch:
 
         return ask
 
+    def _by_log(self, kind: ElectionType) -> Ask:
+        """The controller's own election by logs."""
+
+        def ask(courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
+            return self._requests.elect_by_log(kind, [course.address for course in courses], self._still_without)
+
+        return ask
+
     def _designated(self, courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
         """The election that names the leaders."""
         leaders = {course.address: course.planned.elect for course in courses}
         return self._requests.designate(leaders, self._still_without)
 
-    def _elect(self, election: str, courses: Sequence[Course], ask: Ask) -> None:
+    def _elect(self, election: ElectionType, courses: Sequence[Course], ask: Ask) -> None:
         self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
         for course in courses:
             course.asked = True
@@ -309,6 +318,11 @@ class Batch:
 
     def _tell(self, stage: Stage, text: str) -> None:
         self.site.tell(ApplyEvent(stage, text, self.done, self.total))
+
+
+def _asked_type(planned: PlannedElection) -> ElectionType:
+    """The type of the ElectLeaders that carries out the election."""
+    return ElectionType.DESIGNATION if planned.method is Method.NATIVE else asked_of_kafka(planned)
 
 
 def _count(number: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kelr.controller import Election
-from kelr.model import TopicPartition
+from kelr.model import ElectionType, TopicPartition
 
 NO_ERROR = "NONE"
 """Kafka's name for success."""
@@ -75,6 +75,12 @@ class Hand(Protocol):
         """ElectLeaders v3: elect exactly this replica of each partition, or nobody (KIP-966).
 
         ``UNSUPPORTED_VERSION`` where the cluster does not take that version; then nothing was sent.
+        """
+
+    def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        """ElectLeaders v3: let the controller elect the longest log, balanced or aggressive (KIP-966).
+
+        ``UNSUPPORTED_VERSION`` as above.
         """
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:

@@ -138,7 +138,7 @@ class Journal:
         changes = [{**_names(at), "replicas": list(order)} for at, order in sorted(orders.items())]
         self._write(Line.INTENT, step=step, changes=changes)
 
-    def intend_election(self, election: Election, partitions: Iterable[TopicPartition]) -> None:
+    def intend_election(self, election: Election | ElectionType, partitions: Iterable[TopicPartition]) -> None:
         """ElectLeaders is about to be sent."""
         changes = [_names(at) for at in sorted(partitions)]
         self._write(Line.INTENT, step=JournalStep.ELECT, election=election, changes=changes)

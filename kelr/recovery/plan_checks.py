@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kelr.model import ElectionType, Method, Plan, PlannedElection
+from kelr.model import LOG_TYPES, ElectionType, Method, Plan, PlannedElection
 
 
 def problems(plan: Plan, edited: frozenset[int]) -> Iterator[str]:
@@ -62,6 +62,8 @@ def _election(planned: PlannedElection) -> Iterator[str]:
 def _method(planned: PlannedElection) -> Iterator[str]:
     evidence = planned.evidence
     if (planned.election is ElectionType.PREFERRED) != (planned.method is Method.PREFERRED):
+        yield f"method: {planned.method} does not carry out {planned.election}"
+    if planned.method is Method.LONGEST_LOG and planned.election not in LOG_TYPES:
         yield f"method: {planned.method} does not carry out {planned.election}"
     if planned.elect not in evidence.live:
         yield f"elect: {planned.elect} was not live when the plan was made"

@@ -7,13 +7,13 @@ request may still take effect is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import Election
 from kelr.engine.planning.words import late_election
 from kelr.errors import ConnectError, UsageError
-from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.model import ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied
 from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, elects_nobody, is_refusal
 from kelr.recovery.journal import Journal, JournalStep, Orders
@@ -80,13 +80,8 @@ class Requests:
         Raises:
             UsageError: the journal cannot be written; nothing was sent.
         """
-
-        def send(wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
-            asked = sorted(wanted)
-            self.note(lambda: self.journal.intend_election(election, asked))
-            return self._sent(JournalStep.ELECT, asked, lambda: self.site.hand.elect(election, asked))
-
-        return self._repeated(JournalStep.ELECT, tuple(partitions), send, again)
+        hand = self.site.hand
+        return self._elections(election, partitions, lambda asked: hand.elect(election, asked), again)
 
     def designate(self, leaders: Mapping[TopicPartition, int], again: Again) -> Mapping[TopicPartition, str]:
         """Ask for exactly these leaders; Kafka's name of an error for each.
@@ -101,6 +96,31 @@ class Requests:
             return self._sent(JournalStep.ELECT, asked, lambda: self.site.hand.designate(asked))
 
         return self._repeated(JournalStep.ELECT, leaders, send, again)
+
+    def elect_by_log(
+        self, kind: ElectionType, partitions: Iterable[TopicPartition], again: Again
+    ) -> Mapping[TopicPartition, str]:
+        """Ask the controller to elect by logs (KIP-966); Kafka's name of an error for each.
+
+        Raises:
+            UsageError: the journal cannot be written; nothing was sent.
+        """
+        hand = self.site.hand
+        return self._elections(kind, partitions, lambda asked: hand.elect_by_log(kind, asked), again)
+
+    def _elections(
+        self,
+        kind: Election | ElectionType,
+        partitions: Iterable[TopicPartition],
+        ask: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, str]],
+        again: Again,
+    ) -> Mapping[TopicPartition, str]:
+        def send(wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
+            asked = sorted(wanted)
+            self.note(lambda: self.journal.intend_election(kind, asked))
+            return self._sent(JournalStep.ELECT, asked, lambda: ask(asked))
+
+        return self._repeated(JournalStep.ELECT, tuple(partitions), send, again)
 
     def late_until(self, steps: Collection[JournalStep], addresses: Collection[TopicPartition]) -> float | None:
         """Until when one of these requests may still take effect; None where none may."""

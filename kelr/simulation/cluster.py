@@ -180,6 +180,23 @@ class SimulatedCluster:
                 changed[address] = after
         return self.with_replications(changed)
 
+    def not_let_in(self, address: TopicPartition, follower: int) -> str | None:
+        """Why the leader does not propose a follower for the ISR, whatever its log holds; None where it may.
+
+        The leader looks at its metadata cache first: a follower that is fenced, is shutting down, or whose last fetch
+        carried another broker epoch than the registration's is not proposed (KIP-841, KIP-903; Kafka's
+        Partition.isReplicaIsrEligible). One of which no fetch is known is left to `replication.caught_up`.
+        """
+        registration, leadership = self.controller.brokers.get(follower), self.replication[address].leadership
+        if registration is None:
+            return "is not registered"
+        if not registration.active:
+            return "is fenced" if registration.fenced else "is shutting down"
+        fetched = None if leadership is None else leadership.broker_epochs.get(follower)
+        if fetched in {None, registration.epoch}:
+            return None
+        return f"last fetched with broker epoch {fetched}, and is registered with {registration.epoch}"
+
     def propose(self, address: TopicPartition, isr: tuple[int, ...]) -> SimulatedCluster:
         """The leader sends AlterPartition; the request is under way until `deliver`."""
         return self._with_replication(address, rep.proposed(self.replication[address], isr))

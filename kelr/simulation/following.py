@@ -118,7 +118,9 @@ class Following(Ground):
             joining = [
                 one
                 for one in reached
-                if one not in state.isr and controller.active(one) and caught_up(replication, one)
+                if one not in state.isr
+                and caught_up(replication, one)
+                and self.cluster.not_let_in(address, one) is None
             ]
             if joining:
                 # The leader keeps its ISR as a set, and sends it by id: so seen on 4.3.1, whoever led or joined last.

@@ -24,13 +24,11 @@ from kelr.simulation.words import (
 
 
 def _isr(cluster: SimulatedCluster, directive: Directive) -> Result:
-    cluster, at = _proposed(cluster, directive)
-    after, handled = cluster.deliver(at)
-    return after, outcome_lines(handled)
-
-
-def _propose(cluster: SimulatedCluster, directive: Directive) -> Result:
-    return _proposed(cluster, directive)[0], ()
+    asking, kept_out = _propose(cluster, directive)
+    if asking is cluster:
+        return cluster, kept_out
+    after, handled = asking.deliver(address(cluster, directive))
+    return after, (*kept_out, *outcome_lines(handled))
 
 
 def _deliver(cluster: SimulatedCluster, directive: Directive) -> Result:
@@ -43,8 +41,9 @@ def _deliver(cluster: SimulatedCluster, directive: Directive) -> Result:
     return after, outcome_lines(handled)
 
 
-def _proposed(cluster: SimulatedCluster, directive: Directive) -> tuple[SimulatedCluster, TopicPartition]:
-    """The leader sends another ISR; it adds only followers that have caught up."""
+def _propose(cluster: SimulatedCluster, directive: Directive) -> Result:
+    """The leader sends another ISR. It adds only followers that have caught up and that, by its metadata cache, the
+    controller would let in; with nobody else to add or to drop it sends nothing."""
     directive.allow()
     at = address(cluster, directive)
     isr = directive.parsed_ids(rest(directive, "an ISR")[0])
@@ -58,7 +57,12 @@ def _proposed(cluster: SimulatedCluster, directive: Directive) -> tuple[Simulate
             raise directive.error(
                 f"{member} has not caught up with leader {leader}", next_step=f"replicate {member} first"
             )
-    return cluster.propose(at, isr), at
+    kept_out = {one: why for one in isr if one not in partition.isr and (why := cluster.not_let_in(at, one))}
+    lines = [f"leader {leader} does not propose {member}: it {why}" for member, why in kept_out.items()]
+    left = tuple(member for member in isr if member not in kept_out)
+    if kept_out and set(left) == set(partition.isr):
+        return cluster, lines
+    return cluster.propose(at, left), lines
 
 
 def _elect(cluster: SimulatedCluster, directive: Directive) -> Result:

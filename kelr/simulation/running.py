@@ -138,6 +138,20 @@ class RunningCluster(Following):
         self._tend(broker)
         self._broker_moved(broker)
 
+    def register(self, broker: int, *, clean: bool) -> str:
+        """Somebody registers as this broker, whose process runs from then on; Kafka's name of the error.
+
+        Args:
+            clean: the registration named the broker epoch of the one before (PreviousBrokerEpoch), whatever is on the
+                broker's disk.
+        """
+        if self.runs(broker) or self._session_is_valid(broker):
+            return "DUPLICATE_BROKER_REGISTRATION"
+        error = self._registered(broker, clean=clean)
+        self._tend(broker)
+        self._broker_moved(broker)
+        return error
+
     def lose_cache(self, broker: int) -> None:
         """The machine of a broker that does not run loses its power: what was not flushed is gone.
 
@@ -396,11 +410,12 @@ class RunningCluster(Following):
             self._unfenced_at.setdefault(broker, self.now_ms + in_ms)
 
     def _register(self, broker: int) -> None:
-        if self._session_is_valid(broker):
-            return
+        if not self._session_is_valid(broker):
+            self._registered(broker, clean=broker not in self.cluster.crashed)
+
+    def _registered(self, broker: int, *, clean: bool) -> str:
         registration = self.cluster.controller.brokers.get(broker)
         rack = None if registration is None else registration.rack
-        clean = broker not in self.cluster.crashed
         done = self._happens(events.BrokerRegistered(broker, clean=clean, rack=rack))
         if done.error == NONE:
             self._registers.discard(broker)
@@ -408,6 +423,7 @@ class RunningCluster(Following):
             self._changed(done)
         else:
             self._silent_since[broker] = self.now_ms  # the broker tries again
+        return done.error
 
     def _awaits_end(self, broker: int) -> bool:
         """Whether something happens when the session of a silent broker is over."""

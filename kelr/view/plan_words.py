@@ -74,6 +74,11 @@ def method_in_words(election: PlannedElection) -> str:
         return (
             f"ElectLeaders v3 that names broker {election.elect} (KIP-966): it is elected, or nobody. No order changes."
         )
+    if election.method is Method.LONGEST_LOG:
+        return (
+            f"ElectLeaders v3 of the type {election.election} (KIP-966): the controller compares the logs itself, and"
+            f" elects broker {election.elect} by what kelr read. No order changes."
+        )
     order, after = (",".join(map(str, replicas)) for replicas in (election.order, election.restores))
     return f"Give its replicas the order {order}, ElectLeaders UNCLEAN, then the order {after} again. No data moves."
 
@@ -82,6 +87,8 @@ def method_in_short(election: PlannedElection) -> str:
     """For a table's cell."""
     if election.method is Method.NATIVE:
         return "elect by name"
+    if election.method is Method.LONGEST_LOG:
+        return "elect by log"
     return "reorder, elect, restore" if election.method is Method.REORDER else f"elect {election.method.value}"
 
 

@@ -166,12 +166,21 @@ def carried_out(planned: PlannedElection, snapshot: Snapshot, rules: str) -> Par
         return elect_leaders(state, Election.PREFERRED, around).change.after
     if planned.method is Method.NATIVE:
         return change_partition(state, around, election=Election.ONLINE, recovered=planned.elect).after
+    if planned.method is Method.LONGEST_LOG:
+        strategy = _STRATEGIES[planned.election]
+        return run_now(_case_of(planned, snapshot, rules), asked_for=strategy).after
     if around.rules.kip966:  # the unclean election of older requests is a recovery by logs there
         assert planned.method is Method.UNCLEAN
         return run_now(_case_of(planned, snapshot, rules), asked_for=RecoveryStrategy.AGGRESSIVE).after
     if planned.method is Method.REORDER:
         state = reordered(planned, snapshot, rules).after
     return elect_leaders(state, Election.UNCLEAN, around).change.after
+
+
+_STRATEGIES = {
+    ElectionType.LONGEST_LOG_BALANCED: RecoveryStrategy.BALANCED,
+    ElectionType.LONGEST_LOG_AGGRESSIVE: RecoveryStrategy.AGGRESSIVE,
+}
 
 
 def _at(planned: PlannedElection, snapshot: Snapshot, rules: str) -> tuple[PartitionState, Circumstances]:

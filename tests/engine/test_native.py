@@ -109,14 +109,18 @@ def test_no_note_says_that_the_cluster_lacks_what_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
-    [designated(2), asked(ElectionType.LONGEST_LOG_AGGRESSIVE)],
-    ids=["designation", "aggressive"],
+    ("wish", "method"),
+    [
+        (designated(2), Method.NATIVE),
+        (asked(ElectionType.LONGEST_LOG_AGGRESSIVE), Method.LONGEST_LOG),
+        (replace(asked(ElectionType.LONGEST_LOG_AGGRESSIVE), minimal_replicas=2), Method.NATIVE),
+    ],
+    ids=["designation", "aggressive", "with so many logs"],
 )
-def test_the_election_names_its_leader(wish: Wish) -> None:
+def test_the_election_names_its_leader_or_is_left_to_the_controller(wish: Wish, method: Method) -> None:
     made = planned(native(), wish)
     assert isinstance(made, PlannedElection)
-    assert (made.method, made.elect, made.order, made.restores) == (Method.NATIVE, 2, (3, 1, 2), (3, 1, 2))
+    assert (made.method, made.elect, made.order, made.restores) == (method, 2, (3, 1, 2), (3, 1, 2))
 
 
 def test_an_unclean_election_is_left_to_the_controller() -> None:

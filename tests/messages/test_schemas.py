@@ -18,7 +18,15 @@ import pytest
 import kelr
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.locks import Lock, load_lock
-from kelr.messages import ElectLeadersRequest, ElectLeadersResponse, metadata
+from kelr.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    metadata,
+)
 from kelr.sources.live import questions
 from kelr.sources.metadata_log import decoding
 
@@ -63,6 +71,10 @@ MESSAGES: Mapping[str, Any] = {
     **of_kafka_python(),
     "ElectLeadersRequest": ElectLeadersRequest,
     "ElectLeadersResponse": ElectLeadersResponse,
+    "AlterPartitionRequest": AlterPartitionRequest,
+    "AlterPartitionResponse": AlterPartitionResponse,
+    "BrokerRegistrationRequest": BrokerRegistrationRequest,
+    "BrokerRegistrationResponse": BrokerRegistrationResponse,
 }
 
 

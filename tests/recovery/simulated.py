@@ -263,6 +263,9 @@ class SimulatedHand:
     def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
         raise AssertionError(f"no released cluster is told whom to elect: {leaders}")
 
+    def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        raise AssertionError(f"no released cluster is asked for {kind}: {partitions}")
+
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         assert name == "min.insync.replicas"
         event = (

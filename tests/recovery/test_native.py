@@ -16,9 +16,9 @@ from kelr.engine.planning import plan_of, stock_files
 from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.lab.simulated.world import Denied
+from kelr.lab.simulated.world import Denied, World
 from kelr.messages import ElectLeadersResponse
-from kelr.model import ElectionType, Method, Plan, Selection, Target, TopicPartition, Wish
+from kelr.model import LOG_TYPES, ElectionType, Method, Plan, Selection, Target, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented
@@ -39,8 +39,7 @@ CONSENT = Consented(AcceptedLoss(100, unbounded=True), "a test")
 WHO = Who("ada", "laptop", "User:ada")
 NATIVE_TYPES = {
     "designation": Wish(ElectionType.DESIGNATION, desired_leader=2),
-    "balanced": Wish(ElectionType.LONGEST_LOG_BALANCED),
-    "aggressive": Wish(ElectionType.LONGEST_LOG_AGGRESSIVE),
+    "so many logs": Wish(ElectionType.LONGEST_LOG_AGGRESSIVE, minimal_replicas=2),
     "recommended": Wish(),
 }
 """Each elects broker 2 in the story below."""
@@ -93,6 +92,11 @@ class Watched:
         self.after()
         return answers
 
+    def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        self.asked.append((kind, list(partitions)))
+        self.before()
+        return self._hand.elect_by_log(kind, partitions)
+
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         raise AssertionError(f"no config is written, and not {name}={value} of {topic}")
 
@@ -110,7 +114,7 @@ def _common(source: LiveSource, hand: Hand, directory: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", NATIVE_TYPES)
 def test_what_was_shown_is_what_is_done_in_one_request(kind: str, tmp_path: Path) -> None:
-    """Also where the choice was made by logs: the cluster is told whom to elect, not how to choose."""
+    """Also where the choice was made by logs, and kelr's advice or the file ask for more than the request can say."""
     with leaderless() as server, _source(server) as source:
         plan = _plan(source, NATIVE_TYPES[kind])
         (planned,) = plan.elections
@@ -122,6 +126,54 @@ def test_what_was_shown_is_what_is_done_in_one_request(kind: str, tmp_path: Path
         after = state(server)
         assert (after.leader, after.replicas) == (2, (3, 1, 2))
         assert open_journals(tmp_path, source.cluster().cluster_id) == ()
+
+
+@pytest.mark.parametrize("kind", LOG_TYPES)
+def test_an_election_by_logs_that_was_asked_for_is_left_to_the_controller(kind: ElectionType, tmp_path: Path) -> None:
+    """ElectLeaders v3, types 2 and 3: the controller asks the replicas, and elects the best log."""
+    with leaderless(back=(1, 2, 3)) as server, _source(server) as source:
+        plan = _plan(source, Wish(kind))
+        (planned,) = plan.elections
+        assert (planned.method, planned.elect, planned.order) == (Method.LONGEST_LOG, 2, (3, 1, 2))
+        hand = Watched(LiveHand.of(source))
+        lines: list[str] = []
+        hand.before = lambda: lines.extend(_journal(tmp_path).read_text(encoding="utf-8").splitlines())
+        (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        assert (applied.ended, applied.leader, applied.error) == (Ended.DONE, 2, None)
+        assert hand.asked == [(kind, [ORDERS])]
+        assert f'"election":"{kind}"' in lines[-1].replace(" ", "")
+        assert (state(server).leader, state(server).replicas) == (2, (3, 1, 2))
+
+
+def test_a_log_that_is_cut_at_the_last_moment_is_not_elected_by_the_controller(tmp_path: Path) -> None:
+    """What the controller elects in place of the planned replica is told."""
+    with leaderless(back=(1, 2, 3)) as server, _source(server) as source:
+        plan = _plan(source, Wish(ElectionType.LONGEST_LOG_BALANCED))
+
+        def cut(world: World) -> None:
+            world.running.cluster = world.running.cluster.cut(ORDERS, 2, 5)
+
+        hand = Watched(LiveHand.of(source))
+        hand.before = lambda: server.inside(cut)
+        (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        assert (applied.ended, applied.leader) == (Ended.OTHER_LEADER, 3)
+
+
+@pytest.mark.parametrize(("kind", "number"), [(LOG_TYPES[0], 2), (LOG_TYPES[1], 3)])
+def test_the_number_of_the_type_on_the_wire(kind: ElectionType, number: int) -> None:
+    made = requests.elect_by_log(kind, [ORDERS], timeout_s=1)
+    assert (made.election_type, made.topic_partitions[0].desired_leaders) == (number, None)
+    with pytest.raises(ValueError, match="names its partitions"):
+        requests.elect_by_log(kind, [], timeout_s=1)
+
+
+def test_the_plan_by_logs_for_kafkas_own_tool() -> None:
+    with leaderless(back=(1, 2, 3)) as server, _source(server) as source:
+        (step,) = stock_files(_plan(source, Wish(ElectionType.LONGEST_LOG_BALANCED))).steps
+    assert step.lines == (
+        "kafka-leader-election.sh {stock} --election-type longest_log_balanced"
+        " --path-to-json-file elect-longest_log_balanced.json",
+    )
 
 
 def test_the_method_is_the_clusters_and_not_the_types() -> None:

@@ -5,7 +5,7 @@ Kafka's own tools.
 """
 
 from kelr.engine.planning.consent import consent_of, needs_more
-from kelr.engine.planning.fences import after_reordering, differences, hands_over, leads_already
+from kelr.engine.planning.fences import after_reordering, asked_of_kafka, differences, hands_over, leads_already
 from kelr.engine.planning.identity import content_of, digest_of, election_digest, plan_digest, plan_id
 from kelr.engine.planning.last_look import moved_on, moved_on_reordered
 from kelr.engine.planning.parts import first, only_partitions, only_topics
@@ -18,6 +18,7 @@ __all__ = [
     "StockFiles",
     "StockStep",
     "after_reordering",
+    "asked_of_kafka",
     "consent_of",
     "content_of",
     "differences",

@@ -204,11 +204,8 @@ def _outcome(planned: PlannedElection, subject: Subject) -> Iterator[Difference]
             subject.decision.rules,
             "The election was looked at by other rules than those of the cluster.",
         )
-    if planned.method in {Method.REORDER, Method.NATIVE}:
-        outcome = subject.designation(planned.elect)
-    else:
-        kind = ElectionType.PREFERRED if planned.method is Method.PREFERRED else ElectionType.UNCLEAN
-        outcome = subject.outcome(kind)
+    named = planned.method in {Method.REORDER, Method.NATIVE}
+    outcome = subject.designation(planned.elect) if named else subject.outcome(asked_of_kafka(planned))
     elected = None if outcome is None else outcome.elected
     if elected != planned.elect:
         yield Difference(
@@ -217,6 +214,11 @@ def _outcome(planned: PlannedElection, subject: Subject) -> Iterator[Difference]
             _who(elected),
             f"The planned requests would make {_who(elected, 'nobody')} the leader now.",
         )
+
+
+def asked_of_kafka(planned: PlannedElection) -> ElectionType:
+    """The type of the election that the planned request asks for, where it names no leader."""
+    return planned.election if planned.method in {Method.PREFERRED, Method.LONGEST_LOG} else ElectionType.UNCLEAN
 
 
 def after_reordering(

@@ -13,10 +13,10 @@ from dataclasses import replace
 from kelr.controller import RuleSet
 from kelr.engine.case import case_of
 from kelr.engine.decide import decide
-from kelr.engine.planning.fences import after_reordering, hands_over, leads_already
+from kelr.engine.planning.fences import after_reordering, asked_of_kafka, hands_over, leads_already
 from kelr.engine.planning.subject import Subject, rules_of
 from kelr.engine.words import ids
-from kelr.model import Cluster, Difference, ElectionType, Method, PartitionState, PlannedElection, Snapshot
+from kelr.model import Cluster, Difference, Method, PartitionState, PlannedElection, Snapshot
 
 _SAME = ("topic_id", "leader", "leader_epoch", "replicas")
 _SAME_MEMBERS = ("isr", "elr", "last_known_elr", "adding", "removing")
@@ -91,11 +91,8 @@ def _elects_another(
         status = subject.case.status(planned.elect)
         yield Difference("live", "live", status, f"broker {planned.elect}, which is to lead, is {status} now")
         return
-    if planned.method is Method.NATIVE or (planned.method is Method.REORDER and not reordered):
-        outcome = subject.designation(planned.elect)
-    else:
-        kind = ElectionType.PREFERRED if planned.method is Method.PREFERRED else ElectionType.UNCLEAN
-        outcome = subject.outcome(kind)
+    named = planned.method is Method.NATIVE or (planned.method is Method.REORDER and not reordered)
+    outcome = subject.designation(planned.elect) if named else subject.outcome(asked_of_kafka(planned))
     elected = None if outcome is None else outcome.elected
     if elected != planned.elect:
         who = "nobody" if elected is None else f"broker {elected}"

@@ -11,11 +11,12 @@ from kelr.engine.words import brokers, ids, joined
 from kelr.model import ElectedBy, ElectionType, Method, Situation
 
 
-def method_of(subject: Subject, choice: Choice) -> Method:
+def method_of(subject: Subject, choice: Choice, *, minimal: int | None = None) -> Method:
     """The requests that make the chosen replica the leader: the fewest that surely do.
 
-    A cluster with ElectLeaders v3 is told whom to elect, also where the choice was made by logs: what was shown, and
-    consented to, is what is done. Only an unclean election that somebody asked for is left to its controller.
+    A cluster with ElectLeaders v3 is told whom to elect: what was shown, and consented to, is what is done. An unclean
+    election, or one by logs, that somebody asked for is left to its controller. Its request has no place for a number
+    of logs (`minimal`, the KIP's minimalReplicas): where one was given, the leader is named.
 
     A plain unclean election takes the first live replica of the assignment. One that stands before the wanted replica
     and comes back at the last moment would be elected, whatever its log holds: so it is left to Kafka only where nobody
@@ -25,7 +26,8 @@ def method_of(subject: Subject, choice: Choice) -> Method:
         return Method.PREFERRED
     case = subject.case
     if case.rules.recovers and case.cluster.features.elects_natively and choice.kind is not ElectionType.UNCLEAN:
-        return Method.NATIVE
+        by_log = choice.kind is not ElectionType.DESIGNATION and not choice.advice and minimal is None
+        return Method.LONGEST_LOG if by_log else Method.NATIVE
     unclean = subject.outcome(ElectionType.UNCLEAN)
     by_itself = subject.state.leader is None and unclean is not None and unclean.elected == choice.elect
     surely = choice.kind is ElectionType.UNCLEAN or subject.case.rules.recovers or not _before(subject, choice.elect)

@@ -86,7 +86,7 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
     choice = choose(subject, wish)
     if not isinstance(choice, Choice):
         return _with_the_returns(subject, choice, wish.gone)
-    method = method_of(subject, choice)
+    method = method_of(subject, choice, minimal=wish.minimal_replicas)
     why_not, in_doubt = obstacle(subject, method), doubts(subject, choice, method)
     if why_not is None and in_doubt and wish.election is None:
         why_not = in_doubt[0]

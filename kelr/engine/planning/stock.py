@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.words import plural
-from kelr.model import Method, Plan, PlannedElection
+from kelr.model import LOG_TYPES, ElectionType, Method, Plan, PlannedElection
 
 KAFKA_PYTHON_CONNECTION = "{kafka-python}"
 """Stands in a line where the connection flags of kafka-python's command line go."""
@@ -51,8 +51,13 @@ def stock_files(plan: Plan) -> StockFiles:
         *_reordering("restore", "Restore the replicas' order", reordered, restore=True),
         *_election("preferred", preferred),
         *_designations([one for one in plan.elections if one.method is Method.NATIVE]),
+        *(step for kind in LOG_TYPES for step in _election(kind, _by_log(plan, kind))),
     )
     return StockFiles(steps, tuple(_limits(plan, reordered, unclean)))
+
+
+def _by_log(plan: Plan, kind: ElectionType) -> list[PlannedElection]:
+    return [one for one in plan.elections if one.method is Method.LONGEST_LOG and one.election is kind]
 
 
 def _reordering(name: str, title: str, elections: Sequence[PlannedElection], *, restore: bool) -> Iterator[StockStep]:
@@ -123,8 +128,11 @@ def _limits(plan: Plan, reordered: Sequence[PlannedElection], unclean: Sequence[
         "These tools look at nothing before they elect: compare leader, ISR, ELR and replica order with the plan first,"
         " and stop where anything differs."
     )
-    if any(one.method is Method.NATIVE for one in plan.elections):
-        yield "kafka-leader-election.sh knows designation where it comes with the whole of KIP-966, as no release does."
+    if any(one.method in {Method.NATIVE, Method.LONGEST_LOG} for one in plan.elections):
+        yield (
+            "kafka-leader-election.sh knows designation and the longest log where it comes with the whole of KIP-966,"
+            " as no release does."
+        )
     if unclean:
         yield (
             "kafka-leader-election.sh elects whom Kafka's rules find, and reports success whoever that is: read who"

@@ -75,7 +75,7 @@ def broker_registered(
         4 if level >= _CORDONS else 3,
         {
             "broker_id": broker,
-            "incarnation_id": _made(f"{cluster_id}/incarnation/{broker}/{registration.epoch}"),
+            "incarnation_id": incarnation_id(cluster_id, broker, registration.epoch),
             "broker_epoch": registration.epoch,
             "end_points": [endpoint],
             "features": features,
@@ -162,6 +162,11 @@ def partition_changed(
 def directory_id(cluster_id: str, node: int) -> UUID:
     """The id of a node's one log directory."""
     return _made(f"{cluster_id}/directory/{node}")
+
+
+def incarnation_id(cluster_id: str, broker: int, epoch: int) -> UUID:
+    """The id of the process that registered with this broker epoch."""
+    return _made(f"{cluster_id}/incarnation/{broker}/{epoch}")
 
 
 _LISTS = {

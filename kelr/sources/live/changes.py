@@ -6,14 +6,14 @@ go through confluent-kafka's admin client, or where that cannot log in (GSSAPI) 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any
 
 from kelr.controller import Election
 from kelr.errors import ConnectError, UnsupportedError, UsageError
-from kelr.model import TopicPartition
+from kelr.model import ElectionType, TopicPartition
 from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
@@ -161,18 +161,31 @@ class LiveHand:
         Raises:
             ConnectError, AuthenticationError: no broker could be reached; nothing was sent.
         """
-        wanted, answers = sorted(leaders.items()), dict[TopicPartition, str]()
-        for at in range(0, len(wanted), requests.ELECTIONS_A_REQUEST):
-            answers.update(self._designated(dict(wanted[at : at + requests.ELECTIONS_A_REQUEST]), begun=bool(at)))
-        return answers
 
-    def _designated(self, leaders: Mapping[TopicPartition, int], *, begun: bool) -> Mapping[TopicPartition, str]:
-        try:
-            return self._elected(leaders, requests.designate(leaders, timeout_s=self._request_s))
-        except ConnectError:
-            if begun:
-                return dict.fromkeys(leaders, "BROKER_NOT_AVAILABLE")  # not sent, after others that were
-            raise
+        def made(part: Sequence[TopicPartition]) -> Message:
+            return requests.designate({at: leaders[at] for at in part}, timeout_s=self._request_s)
+
+        return self._native(sorted(leaders), made)
+
+    def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        """The same, of the types by which the controller compares the logs."""
+        wait_s = self._request_s
+        return self._native(sorted(partitions), lambda part: requests.elect_by_log(kind, part, timeout_s=wait_s))
+
+    def _native(
+        self, wanted: Sequence[TopicPartition], made: Callable[[Sequence[TopicPartition]], Message]
+    ) -> Mapping[TopicPartition, str]:
+        """ElectLeaders v3, in as many requests as its limit asks for."""
+        answers = dict[TopicPartition, str]()
+        for at in range(0, len(wanted), requests.ELECTIONS_A_REQUEST):
+            part = wanted[at : at + requests.ELECTIONS_A_REQUEST]
+            try:
+                answers.update(self._elected(part, made(part)))
+            except ConnectError:
+                if not at:
+                    raise
+                answers.update(dict.fromkeys(part, "BROKER_NOT_AVAILABLE"))  # not sent, after others that were
+        return answers
 
     def _elected(self, partitions: Iterable[TopicPartition], request: Message) -> Mapping[TopicPartition, str]:
         """What comes of an ElectLeaders that is sent over kelr's own connection."""

@@ -8,7 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from kelr import __version__
-from kelr.model import TopicPartition
+from kelr.model import ElectionType, TopicPartition
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.live.decode import topic_id_uuid
 from kelr.sources.live.page_bytes import Skip, cursor_at_end, read_page
@@ -22,7 +22,8 @@ FAR_OFFSET = 2**62
 """An offset beyond the end of every log, so that a Fetch with an epoch is always answered by that epoch's end."""
 ELECTIONS_A_REQUEST = 1000
 """The most partitions that ElectLeaders v3 serves in one request (KIP-966)."""
-_DESIGNATION = 1
+_DESIGNATION, _BALANCED, _AGGRESSIVE = 1, 2, 3
+"""ElectionType of version 3 (KIP-966)."""
 _LATEST = -1
 _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
@@ -101,8 +102,19 @@ def designate(leaders: Mapping[TopicPartition, int], *, timeout_s: float) -> Mes
     )
 
 
-def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s: float) -> Message:
-    """ElectLeaders v1 or v2: 0 elects the preferred replica, 1 any live one. Changes the cluster.
+def elect_by_log(kind: ElectionType, partitions: Sequence[TopicPartition], *, timeout_s: float) -> Message:
+    """ElectLeaders v3, types 2 and 3: the controller compares the logs (KIP-966). Changes the cluster.
+
+    Raises:
+        ValueError: no partition is named.
+    """
+    number = {ElectionType.LONGEST_LOG_BALANCED: _BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE: _AGGRESSIVE}[kind]
+    return elect(number, partitions, timeout_s=timeout_s, version=NATIVE_ELECT_LEADERS)
+
+
+def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s: float, version: int = 2) -> Message:
+    """ElectLeaders of this version, or of version 1 in place of 2: type 0 elects the preferred replica, 1 any live one.
+    Changes the cluster.
 
     The partitions are named one by one; a null list would stand for the whole cluster.
 
@@ -122,8 +134,8 @@ def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s
             Request.TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()
         ],
         timeout_ms=int(timeout_s * 1000),
-        min_version=1,
-        max_version=2,
+        min_version=version if version >= NATIVE_ELECT_LEADERS else 1,
+        max_version=version,
     )
 
 

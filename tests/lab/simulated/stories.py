@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kelr.controller import events
@@ -90,6 +92,24 @@ def returns(server: SimulatedServer, *brokers: int) -> None:
     for broker in brokers:
         server.inside(lambda world, broker=broker: world.running.start(broker))  # type: ignore[misc]
     server.advance(server.spec.timing.start_ms)
+
+
+@contextmanager
+def time_goes_on(server: SimulatedServer) -> Iterator[None]:
+    """The virtual clock turns by itself, ten times as fast as others."""
+    over = threading.Event()
+
+    def turn() -> None:
+        while not over.wait(0.02):
+            server.advance(200)
+
+    turning = threading.Thread(target=turn)
+    turning.start()
+    try:
+        yield
+    finally:
+        over.set()
+        turning.join()
 
 
 def request(

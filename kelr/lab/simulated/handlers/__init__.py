@@ -12,6 +12,7 @@ from kelr.lab.simulated.handlers import (
     fetch,
     groups,
     log_info,
+    of_brokers,
     produce,
     reassignments,
     topics,
@@ -26,7 +27,7 @@ def apis_of(spec: SimulatedSpec) -> Apis:
     Raises:
         UsageError: GetReplicaLogInfo is to have the key of another request.
     """
-    modules = (cluster, configs, features, fetch, groups, produce, reassignments, topics)
+    modules = (cluster, configs, features, fetch, groups, of_brokers, produce, reassignments, topics)
     found = [*(api for module in modules for api in module.APIS), *elections.apis(spec)]
     taken = _with_versions({api.key: api for api in found})
     if (

@@ -1,7 +1,10 @@
 """ElectLeaders, versions 0 to 3.
 
 Versions 0 to 2 are answered as Kafka's controller answers them. Version 3 is KIP-966's, and only controllers that run
-the KIP's rules announce it. Brokers hand the request on to the controller, so every node answers alike.
+the KIP's rules announce it. Its older text numbers the types: 0 preferred, 1 desired replicas, 2 and 3 the longest log.
+Its newest one leaves ElectionType as it is released (1 is unclean, which the newest text of the tool keeps), adds
+DesiredLeaders and numbers nothing. Both hold here: 1 is a designation where leaders are desired, and unclean elsewhere.
+Brokers hand the request on to the controller, so every node answers alike.
 
 Source: ControllerApis.handleElectLeaders, QuorumController.electLeaders and ReplicationControlManager.electLeaders of
 Apache Kafka; KIP-966, "ElectLeadersRequest" (versions 3, its election types and its limit).
@@ -25,12 +28,11 @@ from kelr.model import ElectionType, TopicPartition
 MOST_RECORDS = 10_000
 """QuorumController.MAX_RECORDS_PER_USER_OP."""
 
-_KINDS = {
-    1: ElectionType.DESIGNATION,
+_BY_LOG = {
     2: ElectionType.LONGEST_LOG_BALANCED,
     3: ElectionType.LONGEST_LOG_AGGRESSIVE,
 }
-"""ElectionType of version 3, apart from 0, preferred."""
+"""Those of version 3 alone."""
 
 
 def apis(spec: SimulatedSpec) -> Sequence[Api]:
@@ -48,15 +50,20 @@ def _handle(call: Call) -> Answer:
     if request.timeout_ms <= 0:
         return refused(call, TIMED_OUT)
     kind = request.election_type if call.version else 0
-    if kind not in ((0, 1, 2, 3) if call.version >= 3 else (0, 1)):
+    if kind not in (0, 1) and (call.version < 3 or kind not in _BY_LOG):
         return refused(call, "INVALID_REQUEST", f"Unknown election type {kind}")
     if kind == 0:
         return _by_released_rules(call, Election.PREFERRED)
-    if call.version < 3 and not call.world.running.cluster.controller.rules.recovers:
+    if kind == 1 and _names_leaders(call):
+        return _by_hand(call, ElectionType.DESIGNATION)
+    if kind == 1 and not call.world.running.cluster.controller.rules.recovers:
         return _by_released_rules(call, Election.UNCLEAN)
-    # KIP-966 puts the unclean recovery in place of the unclean election, also for those who ask as before.
-    election = _KINDS[kind] if call.version >= 3 else ElectionType.LONGEST_LOG_AGGRESSIVE
-    return _by_hand(call, election)
+    # KIP-966 puts the unclean recovery in place of the unclean election.
+    return _by_hand(call, _BY_LOG.get(kind, ElectionType.LONGEST_LOG_AGGRESSIVE))
+
+
+def _names_leaders(call: Call) -> bool:
+    return call.version >= 3 and any(topic.desired_leaders for topic in call.request.topic_partitions or ())
 
 
 def _by_released_rules(call: Call, election: Election) -> Answer:
@@ -119,9 +126,7 @@ def _malformed(call: Call, election: ElectionType) -> str | None:
     if call.version < 3:
         return None
     topics, designation = call.request.topic_partitions, election is ElectionType.DESIGNATION
-    if topics is None:
-        return "A designation names its partitions and their desired leaders" if designation else None
-    for topic in topics:
+    for topic in topics or ():
         desired = topic.desired_leaders or ()
         if not designation and desired:
             return f"Desired leaders are for a designation alone, and topic {topic.topic} has some"
@@ -130,7 +135,7 @@ def _malformed(call: Call, election: ElectionType) -> str | None:
     if not designation:
         return None
     wanted: dict[TopicPartition, int] = {}
-    for topic in topics:
+    for topic in topics or ():
         for partition, leader in zip(topic.partitions, topic.desired_leaders or (), strict=True):
             if wanted.setdefault(TopicPartition(topic.topic, partition), leader) != leader:
                 return f"Two desired leaders for {topic.topic}-{partition}"
