@@ -141,6 +141,12 @@ class Case:
         registered = self.cluster.status(replica) is not BrokerStatus.UNREGISTERED
         return registered and self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown is False
 
+    def may_be_replaced_on_return(self, leader: int) -> bool:
+        """Whether a leader that Kafka 4.0 recorded although it is dead (KAFKA-19522) may be none once it is back: an
+        unclean shutdown takes it out of the ISR, and where unclean elections are allowed a live replica leads then
+        (ReplicationControlManager.handleUncleanBrokerShutdown)."""
+        return bool(self.unclean_election) and not self.stopped_cleanly(leader)
+
     def is_added_again(self, replica: int) -> bool:
         """Whether the replica is in the ELR while a reassignment adds it: it may be there since before another
         reassignment took it out of the assignment, and its broker deleted its log. Kafka's ELR keeps who is dropped,

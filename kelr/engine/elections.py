@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_in_order, replicas_reordered
 from kelr.engine.case import Case
-from kelr.engine.loss import loss_of_electing
+from kelr.engine.loss import loss_of_electing, loss_on_paper
 from kelr.engine.quorum_words import held_everything
 from kelr.engine.reordering import left_out, needs_reordering
 from kelr.engine.rule_docs import (
@@ -80,10 +80,15 @@ def _with_its_loss(case: Case, found: Outcome) -> Outcome:
         found.elected,
         found.elected_by,
         found.steps,
-        _handed_over(case, found.elected) or loss_of_electing(case, found.elected),
+        _loss_of(case, found.elected),
         designate=found.designate,
         note=found.note,
     )
+
+
+def _loss_of(case: Case, elected: int) -> Loss:
+    on_paper = None if elected in case.electable else loss_on_paper(case, elected)
+    return on_paper or _handed_over(case, elected) or loss_of_electing(case, elected)
 
 
 def _handed_over(case: Case, elected: int) -> Loss | None:

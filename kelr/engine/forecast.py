@@ -10,7 +10,7 @@ from kelr.controller import Change, broker_returns, broker_unfenced
 from kelr.engine.alike import Alike
 from kelr.engine.case import Case
 from kelr.engine.elections import designation_of, elected_by
-from kelr.engine.loss import loss_of_electing
+from kelr.engine.loss import loss_of_electing, loss_on_paper
 from kelr.engine.recovery.prediction import run_now, run_on_return
 from kelr.engine.words import holds_up_to, ids
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss, Outcome
@@ -82,7 +82,7 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
     leader, by = change.after.leader, elected_by(change)
     if leader is not None and case.state.leader == leader:
         by = ElectedBy.LEADER_STAYS
-    loss = None if leader is None else loss_of_electing(case, leader, holds_all_committed=_guaranteed(case, by, clean))
+    loss = None if leader is None else _loss(case, replica, leader, guaranteed=_guaranteed(case, by, clean))
     is_designated = leader is None and not case.rules.recovers
     return Forecast(
         replica=replica,
@@ -95,6 +95,12 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
         warning=outlook or _cleared(case, change) or _warning(case, replica, leader, by, loss),
         then=_designated(case, change, replica, clean) if is_designated else None,
     )
+
+
+def _loss(case: Case, replica: int, leader: int, *, guaranteed: bool) -> Loss:
+    """What is lost once the replica is back and this one is recorded as the leader."""
+    on_paper = None if leader in {replica, *case.electable} else loss_on_paper(case, leader)
+    return on_paper or loss_of_electing(case, leader, holds_all_committed=guaranteed)
 
 
 def _designated(case: Case, change: Change, replica: int, clean: bool) -> Outcome:

@@ -68,6 +68,15 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
     return known
 
 
+def loss_on_paper(case: Case, leader: int) -> Loss | None:
+    """The loss where a broker that is down is recorded as leader, and another may lead by the time that it is back;
+    None where it leads then (`Case.may_be_replaced_on_return`)."""
+    if not case.may_be_replaced_on_return(leader):
+        return None
+    reason = f"{leader} is down: after an unclean shutdown its return makes any live replica the leader"
+    return Loss(Grade.UNKNOWN, reason=reason)
+
+
 def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     ranked = case.logs.ranked
     unheard = (*(other for other in case.state.replicas if other not in ranked), *case.former_members)

@@ -292,6 +292,41 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     assert advice.command == ("describe", "orders:0", "--watch")
 
 
+def test_a_dead_leader_may_be_none_once_it_is_back_where_unclean_elections_are_allowed() -> None:
+    """After an unclean shutdown it leaves the ISR, and whoever is live leads (seed 91063 of make hindsight)."""
+    for unclean in (False, True):
+        found = decide(snapshot_of(DEAD_LEADER, ALIVE, LOGS, unclean=unclean), DEAD_LEADER, ELR_4_0).advice
+        assert ("Write unclean.leader.election.enable=false to the topic before 1 is back" in found.text) is unclean
+
+
+def test_what_a_dead_leader_loses_that_a_return_elects_is_not_known_where_another_may_lead_then() -> None:
+    state = leaderless((1, 4), elr=(4,), last_known=(1,))
+    crashed = replace(log_of(1, (0, 2)), source=LOG_DIRECTORY, unclean_shutdown=True)
+    stopped = replace(crashed, unclean_shutdown=False)
+    cluster = cluster_of(live=(2,), fenced=(1, 4))
+    for unclean, disk, reason in (
+        (True, crashed, "1 is down: after an unclean shutdown its return makes any live replica the leader"),
+        (False, crashed, "the log of broker 4 was not read and may hold more"),
+        (True, stopped, "the log of broker 4 was not read and may hold more"),
+    ):
+        found = decide(snapshot_of(state, cluster, (disk, silent(4)), unclean=unclean), state, ELR_4_0)
+        (back,) = (one for one in found.forecasts if one.replica == 4 and not one.clean)
+        assert back.elected == 1
+        assert back.loss is not None
+        assert (back.loss.reason, back.loss.total is None) == (reason, reason.startswith("1 is down"))
+
+
+def test_a_dead_broker_that_kafka_4_0_is_about_to_elect_is_kept_down_where_its_disk_lacks_records() -> None:
+    """It was to be brought back, unless its machine had crashed, whatever its disk showed (seed 22833)."""
+    state = leaderless(last_known=(1,))
+    cut = replace(log_of(1, (0, 40), hw=40), source=LOG_DIRECTORY, unclean_shutdown=True)
+    found = decision(state, ALIVE, (LOGS[0], cut, LOGS[2]), rules=ELR_4_0)
+    assert found.situation is Situation.LEADER_PENDING
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.HOLD, 1)
+    assert "Keep broker 1 down" in found.advice.text
+    assert "write another min.insync.replicas to the topic before anything else happens" in found.advice.text
+
+
 def test_a_dead_leader_leads_whatever_its_log_still_holds() -> None:
     """Its broker may have died before it was elected, and its machine have crashed."""
     unread = led_by_the_dead(DEAD_LEADER).advice

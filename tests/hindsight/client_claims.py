@@ -77,11 +77,12 @@ def _damages(decision: Decision, kind: DamageKind) -> tuple[str, ...]:
     return tuple(one.text for one in decision.damage if one.kind is kind)
 
 
-def _lost_marker(text: str) -> tuple[frozenset[int], bool, int]:
-    """Whose election it is about, whether it is certain, and where the transaction begins."""
-    found = re.match(r"Electing (.*?) (loses|may lose) the marker .*? offset (\d+) on", text)
+def _lost_marker(text: str) -> tuple[frozenset[int], bool, int | None]:
+    """Whose election it is about, whether it is certain, and where the transaction begins, if that is known."""
+    found = re.match(r"Electing (.*?) (loses|may lose) the marker that ended (?:the .*? offset (\d+) on)?", text)
     assert found is not None
-    return frozenset(map(int, re.findall(r"\d+", found[1]))), found[2] == "loses", int(found[3])
+    start = None if found[3] is None else int(found[3])
+    return frozenset(map(int, re.findall(r"\d+", found[1]))), found[2] == "loses", start
 
 
 def _hanging(world: World, address: TopicPartition, option: Option) -> list[Transaction] | None:

@@ -129,10 +129,11 @@ def _forbid(world: World, leaderless: set[Decision]) -> bool:
 
 
 def _clear(world: World, leaderless: set[Decision], gone: frozenset[int]) -> None:
-    """Another min.insync.replicas is written where that is advised, since a broker cannot come back."""
+    """Another min.insync.replicas is written where that is advised, since a broker cannot come back, or must not."""
     for decision in leaderless:
         advice = decision.advice
-        if advice.replica in gone and "write another min.insync.replicas" in advice.text:
+        not_back = advice.replica in gone or advice.action is AdviceAction.HOLD
+        if not_back and "write another min.insync.replicas" in advice.text:
             other = 1 if decision.min_isr != 1 else 2
             world.running.ask(events.ConfigWritten(decision.topic, other))
 

@@ -307,6 +307,15 @@ def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
     return first or Advice(AdviceAction.HOLD, f"{keep} Designate {live} first.", replica, designate=live)
 
 
+def keep_worse_down(case: Case, replica: int) -> str:
+    """That a dead broker which Kafka elects all the same is to stay down, since its log is known to be worse than the
+    best; empty where it is not."""
+    best = case.logs.best
+    if best is None or replica not in case.logs.ranked or case.logs.is_best(replica):
+        return ""
+    return "" if _lacks_less(case, replica, best.replica) else _keep(case, replica, best.replica)
+
+
 def ask_the_live_first(
     case: Case, found: Findings, replica: int, keep: str, otherwise: tuple[str, int | None]
 ) -> Advice | None:

@@ -105,6 +105,25 @@ def _lost_markers(case: Case, _situation: Situation) -> Iterator[Damage]:
             " saves them with the rest; kelr rescue replay --cut-transactions brings them back after the abort.",
             afterwards=abort_transaction(case, start),
         )
+    told = {replica for replicas in ends.values() for replica in replicas}
+    silent = [replica for replica in case.live if replica not in told and _tells_of_no_transaction(case, replica)]
+    if silent:
+        yield Damage(
+            DamageKind.LOST_MARKER,
+            f"Electing {joined(silent, 'or')} may lose the marker that ended a transaction, which hangs then: a last"
+            " stable offset does not tell of transactions that begin beyond the high watermark.",
+            afterwards=find_hanging(case),
+        )
+
+
+def _tells_of_no_transaction(case: Case, replica: int) -> bool:
+    """Whether a log goes on beyond its high watermark with records that another one has, and loses what that one has
+    besides: its last stable offset is no higher than its high watermark (`UnifiedLog.fetchLastStableOffsetMetadata`),
+    so that nothing tells of a transaction which begins there and ends in what is lost."""
+    log = case.logs.ranked.get(replica)
+    if log is None or log.high_watermark is None:
+        return False
+    return log.high_watermark < log.log_end and any(_losing(case, log, log.high_watermark))
 
 
 def _open_from(log: ReplicaLog) -> int | None:

@@ -16,6 +16,7 @@ from kelr.engine.advice.absent_logs import (
     in_its_place,
     its_log_was_read,
     keep_down,
+    keep_worse_down,
     least_doubtful,
     or_elects_another,
     read_again_first,
@@ -482,13 +483,21 @@ def _pending(case: Case, found: Findings) -> Advice:
             designate=best.designate,
         )
     if found.elected is not None and found.elected not in case.electable:
-        text = (
+        event = (
             f"At its next event for this partition Kafka 4.0 elects broker {found.elected}, although it is"
-            f" {case.status(found.elected)} (KAFKA-19522). If only its process died, bring {found.elected} back. If its"
-            " machine crashed or lost its disk, keep it down and look at its log first: it leads whatever the log still"
-            f" holds{and_the_others_truncate(case)}. If it cannot come back, write another"
-            " min.insync.replicas to the topic before anything else happens: it clears ELR and LastKnownElr of all its"
-            f" partitions, and then a live replica can be designated.{_CLEARED}"
+            f" {case.status(found.elected)} (KAFKA-19522)"
+        )
+        clear = (
+            "write another min.insync.replicas to the topic before anything else happens: it clears ELR and"
+            f" LastKnownElr of all its partitions, and then a live replica can be designated.{_CLEARED}"
+        )
+        worse = keep_worse_down(case, found.elected)
+        if worse:
+            return Advice(AdviceAction.HOLD, f"{worse} {event}: {clear}", found.elected)
+        text = (
+            f"{event}. If only its process died, bring {found.elected} back. If its machine crashed or lost its disk,"
+            f" keep it down and look at its log first: it leads whatever the log still holds"
+            f"{and_the_others_truncate(case)}. If it cannot come back, {clear}"
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=watch_it(case))
     silence = case.silence_of(found.elected)
@@ -534,7 +543,14 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         held_back = None if leader is None else keep_down(case, found, leader)
         if held_back is not None:
             return replace(held_back, text=f"{text}. {held_back.text}")
-        text += f": bring {leader} back.{_whatever_it_holds(case, leader)}"
+        if leader is not None and case.may_be_replaced_on_return(leader):
+            text += (
+                f". Write unclean.leader.election.enable=false to the topic before {leader} is back: after an unclean"
+                " shutdown its return makes any live replica the leader. Then"
+            )
+        else:
+            text += ":"
+        text += f" bring {leader} back.{_whatever_it_holds(case, leader)}"
     alternative, designate = "", None
     if found.elected is None:
         condition = f"If this stays and {leader} cannot come back"
