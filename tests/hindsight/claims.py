@@ -115,9 +115,14 @@ def _all_known(subject: Subject) -> bool:
     return whole and all(case.logs.agreement(one, other) is not None for one in ranked for other in ranked)
 
 
-def option_of(outcome: Outcome) -> Option | None:
-    """How this election is carried out; None where it elects nobody by kelr's own rules alone."""
-    if outcome.election in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
+def option_of(outcome: Outcome, *, natively: bool) -> Option | None:
+    """How this election is carried out; None where it elects nobody by kelr's own rules alone.
+
+    Args:
+        natively: the controller takes every type of election.
+    """
+    by_logs = outcome.election in {ElectionType.LONGEST_LOG_BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE}
+    if outcome.election in {ElectionType.PREFERRED, ElectionType.UNCLEAN} or (natively and by_logs):
         return Option(election=outcome.election)
     if outcome.designate is None:
         return None
@@ -131,7 +136,7 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
     assert subject is not None
     known = _all_known(subject)
     for outcome in decision.elections:
-        yield from _of_outcome(address, outcome, known=known)
+        yield from _of_outcome(address, outcome, known=known, natively=subject.case.rules.recovers)
     manners = Counter(forecast.replica for forecast in decision.forecasts)
     for forecast in decision.forecasts:
         yield from _of_forecast(address, forecast, only=manners[forecast.replica] == 1, known=known)
@@ -143,8 +148,8 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
     yield from _of_advice(address, decision, subject)
 
 
-def _of_outcome(address: TopicPartition, outcome: Outcome, *, known: bool) -> Iterator[Claim]:
-    option = option_of(outcome)
+def _of_outcome(address: TopicPartition, outcome: Outcome, *, known: bool, natively: bool) -> Iterator[Claim]:
+    option = option_of(outcome, natively=natively)
     if option is None or outcome.elected_by is ElectedBy.LEADER_STAYS:
         return
     sentence = f"{outcome.election} elects {outcome.elected} ({outcome.elected_by}); {outcome.note}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kelr.controller import Election, RecoveryEvent, Stepped, events
+from kelr.controller import Election, ManualRecovery, RecoveryEvent, Stepped, events
 from kelr.model import ElectionType, PartitionState, TopicPartition
 from tests.hindsight.world import World, everyone_back
 
@@ -19,7 +19,7 @@ class Option:
 
     returns: tuple[int, ...] = ()
     election: ElectionType | None = None
-    """PREFERRED, UNCLEAN or DESIGNATION."""
+    """PREFERRED, UNCLEAN or DESIGNATION; by longest log only where the controller itself recovers so."""
     desired: int = -1
     """The replica to designate; -1 for another election."""
 
@@ -228,7 +228,7 @@ def elect(world: World, address: TopicPartition, option: Option, *, keeps_order:
 
     def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
         nonlocal leader
-        if isinstance(event, events.LeadersElected | events.Reassigned):
+        if isinstance(event, events.LeadersElected | events.Reassigned | ManualRecovery):
             leader = next((one.after.leader for one in done.changes if one.after.address == address), leader)
 
     world.running.watchers.append(watch)
@@ -236,7 +236,7 @@ def elect(world: World, address: TopicPartition, option: Option, *, keeps_order:
     if option.election is ElectionType.DESIGNATION and not keeps_order:
         restore_order(world, address, replicas)
     world.running.watchers.remove(watch)
-    if leader is None and world.setup.rules.kip966:
+    if leader is None and world.setup.rules.recovers:
         world.wait()  # the recovery manager asks for logs first
         leader = world.partitions[address].leader
     return leader
@@ -244,7 +244,11 @@ def elect(world: World, address: TopicPartition, option: Option, *, keeps_order:
 
 def _elect(world: World, address: TopicPartition, option: Option) -> None:
     running, replicas = world.running, world.partitions[address].replicas
-    if option.election is ElectionType.DESIGNATION:
+    by_name = option.election not in {None, ElectionType.PREFERRED, ElectionType.UNCLEAN}
+    if world.setup.rules.recovers and by_name and option.election is not None:
+        desired = None if option.desired < 0 else option.desired
+        running.ask_by_hand(ManualRecovery(option.election, {address: desired}))
+    elif option.election is ElectionType.DESIGNATION:
         registered = running.cluster.controller.brokers
         others = tuple(one for one in replicas if one != option.desired and one in registered)
         running.ask(events.Reassigned(address, (option.desired, *others)))

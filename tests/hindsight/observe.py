@@ -14,6 +14,7 @@ from kelr.model import (
     ELR_FEATURE,
     LOG_DIRECTORY,
     METADATA_FEATURE,
+    RECOVERY_FEATURE,
     Broker,
     BrokerStatus,
     Cluster,
@@ -94,8 +95,12 @@ def _cluster(world: World, sight: Sight) -> Cluster:
     )
     version = _SOFTWARE.get(world.setup.rules.name, 27 if world.setup.rules.elr else _NEWEST)
     levels = {ELR_FEATURE: int(controller.rules.elr), METADATA_FEATURE: version}
-    elect_leaders = NATIVE_ELECT_LEADERS if world.setup.rules.kip966 else 2
-    features = Features(levels, {METADATA_FEATURE: version}, elect_leaders) if sight.knows_features else Features()
+    supported = {METADATA_FEATURE: version}
+    if world.setup.rules.kip966:
+        supported[RECOVERY_FEATURE] = 1
+        levels[RECOVERY_FEATURE] = int(world.setup.rules.recovers)
+    elect_leaders = NATIVE_ELECT_LEADERS if world.setup.rules.recovers else 2
+    features = Features(levels, supported, elect_leaders) if sight.knows_features else Features()
     silence = None if sight.controller_answers else "no answer in time"
     return Cluster(
         "hindsight",
