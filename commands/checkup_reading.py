@@ -184,6 +184,7 @@ class Examination:
 def _restarts(session: Session) -> RestartHistory | NotRead:
     """Registrations in the metadata log that was named, and what they tell of the shutdowns before."""
     from kelr.replay.history import BrokerEntry, BrokerEvent, History, Interest, Restart, Window  # noqa: PLC0415
+    from kelr.sources.metadata_log.replaying import check_understood  # noqa: PLC0415
 
     settings = session.settings
     if not settings.metadata_log and settings.bootstrap_controller is None:
@@ -207,6 +208,7 @@ def _restarts(session: Session) -> RestartHistory | NotRead:
                             unclean.setdefault(entry.broker, []).append(entry.at.timestamp_ms)
             for _ in history.finish():
                 pass
+            check_understood(history.image, name=log.name)
     except AuthenticationError:
         raise
     except KelrError as error:

@@ -12,6 +12,7 @@ from kelr.model import PartitionState, Selection, TopicPartition
 from kelr.replay.changes import At
 from kelr.replay.history import ElectedAs, Entry, History, Interest, PartitionEntry, Trouble, Window, grouped
 from kelr.sources.metadata_log.log import MetadataLogReader
+from kelr.sources.metadata_log.replaying import check_understood
 from kelr.view.incident.happenings import weight_of
 from kelr.view.incident.material import Gap, Light, Told, Turn
 
@@ -81,8 +82,6 @@ class _Reading:
         if as_of is None or self._begins_ms is None:
             return None
         summaries = {one.address: one for one in history.summaries() if Trouble.LEADERLESS in one.spans or one.unsafe}
-        misfits = history.image.misfits
-        more = [f"{misfits} records change what the log does not tell of"] if misfits else []
         return Told(
             self._log.name,
             self._begins_ms,
@@ -92,7 +91,7 @@ class _Reading:
             self._left_out,
             summaries,
             {at: tuple(turns) for at, turns in self._turns.items() if at in summaries},
-            (*self._log.warnings, *more),
+            (*self._log.warnings, *check_understood(history.image, name=self._log.name)),
         )
 
     def _take(self, found: list[Entry]) -> None:

@@ -13,6 +13,7 @@ from kelr.errors import PartlyDoneError, UsageError
 from kelr.interrupts import taken
 from kelr.model import Selection, TopicPartition
 from kelr.replay.history import Entry, History, Interest, PartitionEntry, Window, grouped
+from kelr.sources.metadata_log.replaying import check_understood
 from kelr.view.columns import Json
 from kelr.view.formats import OutputFormat
 from kelr.view.history import history_view
@@ -75,6 +76,10 @@ class _Reading:
     """The same log, where it is to be followed."""
     worst: TopicPartition | None = None
     """The first partition that was led uncleanly, or lost its leader."""
+
+    def check(self) -> list[str]:
+        """What weakens what is told. Raises BadInputError where records are not understood that tell of leaders."""
+        return check_understood(self.history.image, name=self.log.name)
 
     def notice(self, entry: Entry) -> None:
         for one in (entry,) if isinstance(entry, PartitionEntry) else getattr(entry, "entries", ()):
@@ -139,6 +144,7 @@ def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[l
                 break
             found: Iterable[Entry] = history.take(batch)
             waiting.extend(grouped(found) if groups else found)
+            reading.check()
             if len(waiting) >= ROWS_AT_ONCE:
                 yield waiting
                 waiting = []
@@ -146,7 +152,7 @@ def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[l
             if waiting:
                 yield waiting
             waiting = []
-            yield from _as_it_comes(reading.live, history, session.output.note, groups=groups)
+            yield from _as_it_comes(reading, reading.live, session.output.note, groups=groups)
         rest = history.finish()
         waiting.extend(grouped(rest) if groups else rest)
     if waiting:
@@ -154,13 +160,18 @@ def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[l
 
 
 def _as_it_comes(
-    live: LiveMetadataLog, history: History, note: Callable[[str], None], *, groups: bool
+    reading: _Reading, live: LiveMetadataLog, note: Callable[[str], None], *, groups: bool
 ) -> Iterator[list[Entry]]:
     """What is written from now on, until somebody interrupts it."""
+    warned = len(reading.check())
     try:
         for batch in live.follow(note):
-            found: Iterable[Entry] = history.take(batch)
+            found: Iterable[Entry] = reading.history.take(batch)
             entries = list(grouped(found) if groups else found)
+            found_out = reading.check()
+            for text in found_out[warned:]:
+                note(text)
+            warned = len(found_out)
             if entries:
                 yield entries
     except KeyboardInterrupt:
@@ -256,11 +267,7 @@ def _tail(reading: _Reading, following: str | None) -> dict[str, Json]:
 
 
 def _warnings(reading: _Reading) -> list[str]:
-    found = list(reading.log.warnings)
-    misfits = reading.history.image.misfits
-    if misfits:
-        found.append(f"{misfits} records change what the log does not tell of: what they leave open is not known")
-    return found
+    return [*reading.log.warnings, *reading.check()]
 
 
 def _note(session: Session, reading: _Reading, following: list[str] | None) -> None:

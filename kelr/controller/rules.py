@@ -102,7 +102,7 @@ ELR_4_1 = RuleSet(
     reassignment_needs_every_target=True,
     directory_assignment_ignores_elr=True,
 )
-ELR_4_3 = RuleSet("elr-4.3", "Kafka 4.3.0 and newer with ELR on", elr=True)
+ELR_4_3 = RuleSet("elr-4.3", "Kafka 4.3 and 4.4 with ELR on", elr=True)
 
 KIP966_NONE = RuleSet(
     "kip966-none",
@@ -166,6 +166,8 @@ _ALIASES = {
 # The highest metadata.version that each release's software supports (MetadataVersion.LATEST_PRODUCTION), oldest first.
 _SOFTWARE_BY_METADATA_VERSION = ((25, ELR_4_0), (27, ELR_4_1), (29, ELR_4_1))
 _KAFKA_4_1 = 27
+_NEWEST_CHECKED = 33
+"""4.4-IV2, of Kafka 4.4.0: the newest release with whose own classes and brokers these rules were compared."""
 NEEDED_FOR_ELR = 23
 """metadata.version 4.0-IV1: below it eligible.leader.replicas.version cannot be raised
 (EligibleLeaderReplicasVersion.ELRV_1)."""
@@ -230,8 +232,12 @@ def choose_rules(features: Features) -> ChosenRules:
         flag, request = f"{RECOVERY_FEATURE} is on", f"brokers take ElectLeaders v{features.elect_leaders}"
         reason = f"{request if features.elects_natively else flag}, which is KIP-966's"
         return _as_switched(KIP966, reason, features)  # each topic's strategy by its configs
-    chosen = _by_software(features)
     newest, finalized = (features.supported or {}).get(METADATA_FEATURE), features.metadata_version
+    chosen = _by_software(features)
+    highest = max(newest or 0, finalized or 0)
+    if highest > _NEWEST_CHECKED:
+        unchecked = f"metadata.version {highest} is newer than Kafka 4.4.0, the newest that kelr was checked against"
+        return ChosenRules(chosen.rules, f"{unchecked}; the rules of 4.4 are taken", certain=False)
     if newest is None or finalized is None or finalized >= newest or not chosen.rules.elr:
         return chosen
     older = _by_software(replace(features, supported={METADATA_FEATURE: finalized}))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import processes
+from kelr.lab.jars import cache_directory, obtain_jars
+from kelr.lab.locks import load_lock, version_with_tools
 from kelr.lab.nodes import NodePaths, tools_log4j
 from kelr.lab.spec import is_controller
 from kelr.lab.state import LabState
@@ -18,6 +20,8 @@ _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:
 """Several JVMs start at once on few cores: no parallel collector, and only the quick compiler. Java says nothing of its
 own, such as that an archive of classes does not fit, into the output of a tool."""
 _CONTROLLER_HEAP_MB = 256
+_FORMATS = "kafka-storage.sh"
+"""The tool that every broker's own jars have, and the one that no other version's can stand in for."""
 
 
 def node_command(state: LabState, paths: NodePaths, node: int) -> tuple[str, ...]:
@@ -30,7 +34,7 @@ def node_command(state: LabState, paths: NodePaths, node: int) -> tuple[str, ...
         processes.node_property(node),
         *_own_options(paths),
     )
-    return (*_java(state), *options, *_class_path(state), "kafka.Kafka", str(paths.properties))
+    return (*_java(state), *options, *_class_path(state.jars), "kafka.Kafka", str(paths.properties))
 
 
 def _own_options(paths: NodePaths) -> tuple[str, ...]:
@@ -67,13 +71,20 @@ def run_tool(
 def tool_command(state: LabState, directory: Path, tool: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """What runs one of Kafka's own command line tools; what it logs goes to standard error, as in Apache's scripts.
 
+    Where those of the lab's version are not published yet, it is the newest older one with its own jars.
+
     Raises:
         UsageError: no such tool is known.
     """
     if tool not in STOCK_TOOLS:
         raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
     logging = f"-Dlog4j2.configurationFile={tools_log4j(directory).as_uri()}"
-    return (*_java(state), "-Xmx256m", logging, *_class_path(state), tool_class(tool, state.spec.kafka), *arguments)
+    kafka = state.spec.kafka
+    jars: Sequence[str] = state.jars
+    if tool != _FORMATS and not load_lock(kafka).has_tools:
+        kafka = version_with_tools(kafka)
+        jars = [str(jar) for jar in obtain_jars(load_lock(kafka), cache_directory())]
+    return (*_java(state), "-Xmx256m", logging, *_class_path(jars), tool_class(tool, kafka), *arguments)
 
 
 def _java(state: LabState) -> tuple[str, ...]:
@@ -81,5 +92,5 @@ def _java(state: LabState) -> tuple[str, ...]:
     return (state.java, *_QUICK, *shared, processes.lab_property(state.lab_id))
 
 
-def _class_path(state: LabState) -> tuple[str, str]:
-    return "-cp", os.pathsep.join(state.jars)
+def _class_path(jars: Sequence[str]) -> tuple[str, str]:
+    return "-cp", os.pathsep.join(jars)

@@ -49,10 +49,11 @@ ALL_KINDS = (
     "RemoveDelegationTokenRecord",
     "RemoveUserScramCredentialRecord",
     "UnfenceBrokerRecord",
+    "UnregisterControllerRecord",
     "UserScramCredentialRecord",
     "ZkMigrationRecord",
 )
-"""Every kind of record of Kafka 4.0 to 4.3."""
+"""Every kind of record of Kafka 4.0 to 4.4."""
 
 
 class UnknownRecordError(ValueError):

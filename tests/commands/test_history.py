@@ -10,9 +10,11 @@ import pytest
 
 from kelr.commands.moments import read_moment
 from kelr.errors import UsageError
+from kelr.lab.simulated.batches import NewRecord, encoded, placed
 from kelr.replay.history import Moment
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
+from tests.metadata_logs import START_MS, joined, node_directory, story
 from tests.told_log import write_told_log
 
 
@@ -151,3 +153,29 @@ def test_moments(text: str, moment: Moment) -> None:
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(UsageError, match="--since"):
         read_moment("--since", text, now_ms=0)
+
+
+def _with_another_record(directory: Path, value: bytes) -> str:
+    """The story's beginning, and behind it a record that kelr may not know."""
+    last = placed(encoded([NewRecord(START_MS, None, value)]), 8, 1)
+    return str(node_directory(directory, {0: joined([*story(), last])}))
+
+
+@pytest.mark.parametrize("format", ["table", "wide", "json", "ndjson", "csv"])
+@pytest.mark.parametrize("arguments", [("--unclean",), ("--summary",), ("orders:1",), ("--broker", "1")])
+def test_what_a_newer_record_says_of_leaders_is_not_left_out(
+    kelr: Kelr, tmp_path: Path, format: str, arguments: tuple[str, ...]
+) -> None:
+    newer = _with_another_record(tmp_path / "a", b"\x01\x05\x09")
+    ran = kelr("history", *arguments, "--metadata-log", newer, "-o", format)
+    assert ran.code == 2
+    assert "1 record of PartitionChangeRecord version 9, which is newer than kelr knows" in ran.err
+    assert "nothing of this" not in ran.err
+    assert format != "json" or json.loads(ran.out)["complete"] is False
+    other = _with_another_record(tmp_path / "b", b"\x01\x63\x00")
+    ran = kelr("history", *arguments, "--metadata-log", other, "-o", format)
+    warning = "1 record of an unknown kind (API key 99), version 0, left out: kelr does not know what it says"
+    assert ran.code == 0
+    assert warning in (json.loads(ran.out)["warnings"] if format == "json" else ran.err)
+    known = _with_another_record(tmp_path / "c", b"\x01\x1d\x00" + (7).to_bytes(4, "big"))
+    assert "left out" not in kelr("history", *arguments, "--metadata-log", known).err, "UnregisterControllerRecord"

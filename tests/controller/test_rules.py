@@ -23,7 +23,8 @@ def features(elr: int, newest: int | None) -> Features:
         (27, ELR_4_1, False),  # 4.1: 4.1.0 is not told from 4.1.1
         (29, ELR_4_1, True),  # 4.2
         (30, ELR_4_3, True),
-        (99, ELR_4_3, True),
+        (33, ELR_4_3, True),  # 4.4
+        (34, ELR_4_3, False),
         (None, NEWEST, False),
     ],
 )
@@ -64,6 +65,24 @@ def test_while_metadata_version_is_not_raised_controllers_may_be_older(
     assert (chosen.rules, chosen.certain) == (rules, older is None)
     says = f", but it is {finalized}: controllers may still run older software ({older})"
     assert chosen.reason.endswith(says) is (older is not None)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        Features({ELR_FEATURE: 1, METADATA_FEATURE: 33}, {METADATA_FEATURE: 34}),
+        Features({ELR_FEATURE: 0, METADATA_FEATURE: 34}, {METADATA_FEATURE: 34}),
+        Features({ELR_FEATURE: 1, METADATA_FEATURE: 34}),  # a metadata log tells what is finalized, and no more
+        Features({METADATA_FEATURE: 34}),
+    ],
+)
+def test_of_a_version_newer_than_any_that_was_checked_nothing_is_certain(known: Features) -> None:
+    chosen = choose_rules(known)
+    assert not chosen.certain
+    assert chosen.reason == (
+        "metadata.version 34 is newer than Kafka 4.4.0, the newest that kelr was checked against; the rules of 4.4 are"
+        " taken"
+    )
 
 
 def test_unknown_features_mean_the_newest_rules_and_say_so() -> None:

@@ -8,20 +8,26 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import LabError
-from kelr.lab.locks import Lock, LockedJar, dump_lock, load_lock, locked_versions, parse_lock
+from kelr.lab.locks import Lock, LockedJar, dump_lock, load_lock, locked_versions, parse_lock, version_with_tools
 from kelr.lab.spec import NEWEST_KAFKA
+
+WITHOUT_TOOLS = {"4.2.2", "4.4.0"}
+"""Of which the registry had the broker and not its tools, in November 2026."""
 
 
 def test_the_versions_that_kelr_knows_the_rules_of_are_locked() -> None:
-    assert locked_versions() == ("4.0.0", "4.1.0", "4.1.1", "4.3.1")
-    assert locked_versions()[-1] == NEWEST_KAFKA
+    assert locked_versions() == ("4.0.0", "4.1.0", "4.1.1", "4.1.2", "4.2.1", "4.2.2", "4.3.1", "4.4.0")
+    assert NEWEST_KAFKA in locked_versions()
 
 
 @pytest.mark.parametrize("version", locked_versions())
 def test_a_lock_holds_what_a_broker_its_tools_and_its_log_need(version: str) -> None:
     lock = load_lock(version)
     jars = {jar.coordinates for jar in lock.jars}
-    assert {f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools", "kafka-shell")} <= jars
+    with_tools = ("kafka_2.13", "kafka-tools", "kafka-shell")
+    names = with_tools[:1] if version in WITHOUT_TOOLS else with_tools
+    assert {f"org.apache.kafka:{name}:{version}" for name in names} <= jars
+    assert lock.has_tools is (version not in WITHOUT_TOOLS)
     assert any(coordinates.startswith("org.apache.logging.log4j:log4j-slf4j-impl:") for coordinates in jars)
     assert len(jars) == len(lock.jars) == len({jar.path for jar in lock.jars})
     assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in lock.jars)
@@ -33,10 +39,18 @@ def test_an_artifact_is_locked_in_one_version_only() -> None:
         assert sorted(names) == sorted(set(names))
 
 
+def test_a_lab_without_tools_takes_those_of_the_version_before() -> None:
+    assert {version: version_with_tools(version) for version in ("4.2.2", "4.3.1", "4.4.0")} == {
+        "4.2.2": "4.2.1",
+        "4.3.1": "4.3.1",
+        "4.4.0": "4.3.1",
+    }
+
+
 def test_an_unknown_version_lists_the_known_ones() -> None:
     with pytest.raises(LabError, match=r"no locked jars for Kafka 3\.9\.0") as caught:
         load_lock("3.9.0")
-    assert caught.value.next_step == "choose one of 4.0.0, 4.1.0, 4.1.1, 4.3.1"
+    assert caught.value.next_step == "choose one of 4.0.0, 4.1.0, 4.1.1, 4.1.2, 4.2.1, 4.2.2, 4.3.1, 4.4.0"
 
 
 def test_a_lock_survives_being_written_and_read(tmp_path: Path) -> None:

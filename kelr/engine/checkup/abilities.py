@@ -66,7 +66,7 @@ def _cluster(facts: CheckupFacts) -> Iterator[Ability]:
             if name not in KNOWN_FEATURES
         ]
         if unknown:
-            yield Ability(CLUSTER, "other features", joined(unknown), "no released Kafka has them")
+            yield Ability(CLUSTER, "other features", joined(unknown), "kelr does not know what they are")
     recovery = "yes" if features.elects_natively else "no" if features.elect_leaders is not None else "unknown"
     takes = f"ElectLeaders up to v{features.elect_leaders}" if features.elect_leaders is not None else "not looked at"
     if features.recovery_manager is False:

@@ -1,6 +1,6 @@
 """metadata.version in words.
 
-Source: org.apache.kafka.server.common.MetadataVersion of Kafka 4.3.1, read out of the released jar; ELR needs 4.0-IV1
+Source: org.apache.kafka.server.common.MetadataVersion of Kafka 4.4.0, read out of the released jar; ELR needs 4.0-IV1
 (EligibleLeaderReplicasVersion).
 """
 
@@ -38,6 +38,9 @@ _NAMES = {
     29: "4.2-IV1",
     30: "4.3-IV0",
     31: "4.4-IV0",
+    32: "4.4-IV1",
+    33: "4.4-IV2",
+    34: "4.5-IV0",
 }
 NEWEST_4_0 = 25
 """4.0-IV3: the highest metadata.version of the software of 4.0.0 and 4.0.1."""

@@ -33,7 +33,8 @@ class LockedJar:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Everything on the class path of one Kafka version's broker, tools and metadata shell."""
+    """Everything on the class path of one Kafka version's broker and, where they are published, tools and metadata
+    shell."""
 
     kafka: str
     jars: tuple[LockedJar, ...]
@@ -41,6 +42,11 @@ class Lock:
     @property
     def size(self) -> int:
         return sum(jar.size for jar in self.jars)
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether Kafka's command line tools are among them."""
+        return any(jar.coordinates.startswith("org.apache.kafka:kafka-tools:") for jar in self.jars)
 
     @property
     def fingerprint(self) -> str:
@@ -53,6 +59,12 @@ def locked_versions() -> tuple[str, ...]:
     names = [entry.name for entry in files(__package__).iterdir()]
     versions = [name[len("kafka-") : -len(".json")] for name in names if _is_lock(name)]
     return tuple(sorted(versions, key=lambda version: [int(part) for part in version.split(".")]))
+
+
+def version_with_tools(kafka: str) -> str:
+    """The newest locked version up to this one of which Kafka's command line tools are locked, too."""
+    versions = locked_versions()
+    return next(one for one in reversed(versions[: versions.index(kafka) + 1]) if load_lock(one).has_tools)
 
 
 def load_lock(kafka: str) -> Lock:

@@ -13,7 +13,9 @@ from typing import Any
 
 from kelr.lab.locks import Lock, LockedJar, dump_lock
 
-ENDPOINT = "org.apache.kafka:kafka_2.13:{0}+org.apache.kafka:kafka-tools:{0}+org.apache.kafka:kafka-shell:{0}"
+BROKER = "org.apache.kafka:kafka_2.13:{0}"
+TOOLS = "org.apache.kafka:kafka-tools:{0}+org.apache.kafka:kafka-shell:{0}"
+"""Published weeks after the broker, as seen with 4.4.0 and 4.2.2; until then a lock is written without them."""
 LOG_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:{0}"
 """In the libs directory of Kafka's distribution, and in no POM of Kafka's: without it a broker logs nothing."""
 LOG4J_WHERE_KAFKA_NAMES_NONE = "2.25.4"
@@ -23,7 +25,12 @@ def resolve_lock(kafka: str) -> Lock:
     """Resolve and download every jar of a Kafka version, and hash it."""
     import jgo  # noqa: PLC0415
 
-    found = {_name(artifact): artifact for artifact in jgo.resolve(ENDPOINT.format(kafka))}
+    try:
+        resolved = jgo.resolve(f"{BROKER}+{TOOLS}".format(kafka))
+    except RuntimeError as error:
+        print(f"{kafka}: the lab takes the tools of an older version: {error}")
+        resolved = jgo.resolve(BROKER.format(kafka))
+    found = {_name(artifact): artifact for artifact in resolved}
     log4j = found.get("org.apache.logging.log4j:log4j-core")
     binding = LOG_BINDING.format(LOG4J_WHERE_KAFKA_NAMES_NONE if log4j is None else log4j.version)
     for artifact in jgo.resolve(binding):

@@ -356,7 +356,8 @@ KINDS: Mapping[int, Kind] = {
     26: Kind("RemoveDelegationTokenRecord", 0),
     27: Kind("RegisterControllerRecord", 0, _controller_registered),
     28: Kind("ClearElrRecord", 0, _elr_cleared),
+    29: Kind("UnregisterControllerRecord", 0),
 }
-"""By API key: every kind of record of Kafka 4.0 to 4.3."""
+"""By API key: every kind of record of Kafka 4.0 to 4.4."""
 
 _IRRELEVANT = {kind.name: rec.Irrelevant(kind.name) for kind in KINDS.values() if kind.read is None}
