@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.commands.elections_on_record import Unsaved, unsaved_on_record
@@ -10,7 +10,8 @@ from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session, now_ms
 from kelr.engine.checkup import cluster_checks
 from kelr.engine.checkup.abilities import LogInfo
-from kelr.engine.checkup.catalogue import CHECKS, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, UNSAVED, Looks
+from kelr.engine.checkup.catalogue import CHECKS, FLUSHING, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, UNSAVED, Looks
+from kelr.engine.checkup.flushing import flush_checks
 from kelr.engine.checkup.incidents import Calm, for_cluster, waits
 from kelr.engine.checkup.nodes import throttle_checks
 from kelr.engine.checkup.rights import Allowed, named_topics
@@ -94,8 +95,9 @@ class Examination:
 
     def __init__(self, session: Session, patient: Patient, selection: Selection, wanted: frozenset[str]) -> None:
         self._session, self._patient, self._selection, self._wanted = session, patient, selection, wanted
-        self._looks_at_throttles = THROTTLE_LEFT.id in wanted
-        self._throttled: dict[str, Sequence[str]] = {}
+        self._reads_topics = bool(wanted & {THROTTLE_LEFT.id, FLUSHING.id})
+        self._own: dict[str, Mapping[str, str]] = {}
+        """What is set on topics themselves, of throttles and flushing."""
         self._unread: list[NotChecked] = []
         self._defaults: list[Finding] = []
         self._troubled = 0
@@ -113,10 +115,10 @@ class Examination:
         """
         told = list(cluster_checks(self._patient.facts))
         yield [one for one in told if not waits(one)]
-        if self._wanted & _OF_PARTITIONS or self._looks_at_throttles:
+        if self._wanted & _OF_PARTITIONS or self._reads_topics:
             yield from self._of_topics()
-        if self._looks_at_throttles:
-            yield list(self._of_throttles())
+        if self._reads_topics:
+            yield list(self._of_own_configs())
         waiting = [one for one in told if isinstance(one, Finding) and waits(one)]
         yield list(for_cluster((*waiting, *self._defaults), self._calm()))
 
@@ -130,12 +132,14 @@ class Examination:
         whole = self._selection.is_everything and not self.errors
         return Calm(self._troubled, everything=whole and self.partitions > 0)
 
-    def _of_throttles(self) -> Iterator[Finding | NotChecked]:
+    def _of_own_configs(self) -> Iterator[Finding | NotChecked]:
         facts = self._patient.facts
         if self._patient.live is None:
-            yield THROTTLE_LEFT.not_checked(_saved(self._session))
+            for check in (THROTTLE_LEFT, FLUSHING):
+                yield check.not_checked(_saved(self._session))
             return
-        yield from throttle_checks(facts, self._throttled, moving=facts.moving, not_read=self._unread)
+        yield from throttle_checks(facts, self._own, moving=facts.moving, not_read=self._unread)
+        yield from flush_checks(facts, self._own, not_read=self._unread)
 
     def _of_topics(self) -> Iterator[list[Finding | NotChecked]]:
         checks = TopicChecks(self._patient.facts.cluster, wanted=self._wanted)
@@ -160,12 +164,12 @@ class Examination:
     def _have_seen(self, topics: list[str]) -> None:
         self.some_topics.extend(topics[: max(0, TOPICS_ASKED - len(self.some_topics))])
         live = self._patient.live
-        if live is None or not topics or not self._looks_at_throttles:
+        if live is None or not topics or not self._reads_topics:
             return
-        from kelr.sources.live.checkup import read_throttled_topics  # noqa: PLC0415 - only a live cluster is asked
+        from kelr.sources.live.checkup import read_own_configs  # noqa: PLC0415 - only a live cluster is asked
 
-        for found, unknown in read_throttled_topics(live, topics):
-            self._throttled.update(found)
+        for found, unknown in read_own_configs(live, topics):
+            self._own.update(found)
             self._unread.extend(unknown)
 
     def _unseen(self) -> list[Finding | NotChecked]:

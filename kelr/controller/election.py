@@ -146,7 +146,9 @@ LIVE_ELR_MEMBER = ElectionRule(
     question="a live ELR member",
     source=f"KIP-966, leader election; {_BUILDER}.isValidNewLeader",
     doc="Asked only while the ISR is empty: the first live replica, in assignment order, that is in the ELR. It left "
-    "the ISR when the high watermark could no longer advance, so it holds all committed records.",
+    "the ISR when the high watermark could no longer advance, so it holds all committed records. It may be the "
+    "degraded broker, which left for a slow disk or network: KIP-966 takes that for durability. Look at it once it "
+    "leads.",
     pick=_live_elr_member,
 )
 LAST_KNOWN_LEADER = ElectionRule(

@@ -14,6 +14,7 @@ from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.words import joined
 from kelr.model import (
     Decision,
+    ElectedBy,
     ElectionType,
     KeptOut,
     Situation,
@@ -52,6 +53,10 @@ NOT_KNOWN_TO_BE_WELL = (
     " knew last of none without."
 )
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
+_MAY_BE_DEGRADED = (
+    "whom Kafka elects from it left the ISR once, and may be the degraded broker (a slow disk or network). Look at it"
+    " once it leads."
+)
 _FIELDS = tuple(Decision.__dataclass_fields__)
 _NOT_TO_BE_RUN = "(The command of the election is left out: {why}.)"
 _NOT_IN_THAT_STATE = "the cluster is not in this state"
@@ -166,6 +171,7 @@ class Explanation:
             self._kept_out(decision),
             self._by_itself(decision),
             self._forecasts(decision),
+            self._from_the_elr(row),
             self._elections(decision),
             self._election_steps(decision),
             self._notes(decision),
@@ -223,6 +229,13 @@ class Explanation:
     def _forecasts(self, decision: Decision) -> Iterator[Text]:
         if decision.forecasts:
             yield from self._layout.table(FORECAST_COLUMNS, merged_returns(decision.forecasts), header=False)
+
+    def _from_the_elr(self, row: Explained) -> Iterator[Text]:
+        """Who is elected from the ELR may be the broker that is in a bad way (KIP-966, "Public-Facing Changes")."""
+        imagined = [one.change.elected_by for one in row.assumed if one.change is not None]
+        ways = (row.decision.elected_by, *imagined, *(one.elected_by for one in row.decision.forecasts))
+        if ElectedBy.ELR in ways:
+            yield from self._layout.paragraph("From the ELR: ", _MAY_BE_DEGRADED, Style.HEADING)
 
     def _elections(self, decision: Decision) -> Iterator[Text]:
         if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:

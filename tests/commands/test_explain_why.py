@@ -93,6 +93,12 @@ def test_a_replica_outside_the_isr_names_the_rule_that_keeps_it_out(kelr: Kelr) 
     assert set(named) <= set(RULES)
 
 
+@pytest.mark.usefixtures("incident")
+@pytest.mark.parametrize(("partition", "from_elr"), [("orders:1", True), ("orders:2", False), ("payments:0", False)])
+def test_a_leader_from_the_elr_may_be_the_degraded_broker(kelr: Kelr, partition: str, from_elr: bool) -> None:
+    assert ("\nFrom the ELR: " in kelr("explain", partition).out) is from_elr
+
+
 def test_a_question_of_kelr(kelr: Kelr) -> None:
     out = kelr("explain", "--why", "best-log").out
     assert out.startswith("best-log: the best log: highest last epoch, then highest log end\n\n")

@@ -9,8 +9,9 @@ import pytest
 from kelr.engine.checkup import cluster_checks
 from kelr.engine.checkup.abilities import LogInfo, abilities
 from kelr.engine.checkup.catalogue import CHECKS, Looks
+from kelr.engine.checkup.flushing import flush_checks
 from kelr.engine.checkup.metadata_versions import release_of, version_name
-from kelr.engine.checkup.nodes import throttle_checks
+from kelr.engine.checkup.nodes import THROTTLED, throttle_checks
 from kelr.engine.checkup.rights import Allowed, all_rights, named_topics, rights_of
 from kelr.engine.checkup.topic_findings import TELLS
 from kelr.engine.checkup.topics import FAILS
@@ -46,13 +47,18 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 def test_a_cluster_that_is_well_has_nothing() -> None:
     assert list(cluster_checks(WELL)) == []
     assert list(throttle_checks(WELL, {}, moving=False)) == []
+    assert list(flush_checks(WELL, {})) == []
 
 
 def test_what_nobody_told_is_never_passed_over_in_silence() -> None:
     why = NotRead("nobody tells")
     cluster = replace(WELL.cluster, features=Features(), controller=None)
     facts = CheckupFacts(cluster, why, why, why, why, why, unsaved=why)
-    told = [*cluster_checks(facts), *throttle_checks(facts, {"t": ["x"]}, moving=None)]
+    told = [
+        *cluster_checks(facts),
+        *throttle_checks(facts, {"t": {THROTTLED[0]: "*"}}, moving=None),
+        *flush_checks(facts, {}),
+    ]
     silent = set(unchecked(told)) | set(found(told))
     # Who is fenced, the list of brokers told.
     assert silent == {check.id for check in CHECKS if check.looks is not Looks.PARTITIONS} - {"broker-fenced"}
@@ -271,10 +277,10 @@ def test_leaders_that_move_by_themselves_are_a_note() -> None:
 
 def test_throttles_that_nothing_needs() -> None:
     facts = with_config(WELL, RATES[0], ConfigRead("1000", ConfigSource.BROKER), 2)
-    told = list(throttle_checks(facts, {"orders": ["x.y"]}, moving=False))
+    told = list(throttle_checks(facts, {"orders": {THROTTLED[0]: "*"}}, moving=False))
     assert [getattr(one, "commands", None) for one in told] == [
         ("kafka-configs.sh {stock} --alter --entity-type brokers --entity-name 2 --delete-config " + RATES[0],),
-        ("kafka-configs.sh {stock} --alter --entity-type topics --entity-name orders --delete-config x.y",),
+        ("kafka-configs.sh {stock} --alter --entity-type topics --entity-name orders --delete-config " + THROTTLED[0],),
     ]
 
 
@@ -384,3 +390,61 @@ def test_metadata_versions_in_words() -> None:
 def test_every_check_of_partitions_is_made() -> None:
     of_partitions = {check for check in CHECKS if check.looks is Looks.PARTITIONS}
     assert set(FAILS) == set(TELLS) == of_partitions
+
+
+NTH, BY_TIME, LOOKS = "log.flush.interval.messages", "log.flush.interval.ms", "log.flush.scheduler.interval.ms"
+EVERY_BROKER = range(1, 7)
+
+
+def _flushing(**values: str) -> CheckupFacts:
+    facts = WELL
+    for name, value in values.items():
+        key = {"nth": NTH, "by_time": BY_TIME, "looks": LOOKS}[name]
+        facts = with_config(facts, key, ConfigRead(value, ConfigSource.STATIC, value), *EVERY_BROKER)
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("values", "severity", "words"),
+    [
+        ({"nth": "1"}, Severity.NOTE, "a power loss takes nothing from a log; ELR gives more replicas to elect"),
+        ({"nth": "500"}, Severity.NOTE, "takes up to 499 records of a log that were acknowledged; "),
+        ({"by_time": "1000", "looks": "200"}, Severity.NOTE, "what came within some 1000 ms, acknowledged or not; "),
+        ({"by_time": "200", "looks": "60000"}, Severity.NOTE, "what came within some 60000 ms, acknowledged or not; "),
+        ({"looks": "60000"}, Severity.NOTE, "what came within some 60000 ms, acknowledged or not; "),
+        ({"by_time": "1000"}, Severity.WARNING, "once, 30 s after its start, and never again"),
+    ],
+)
+def test_flush_settings_and_what_elr_gives_beyond(values: dict[str, str], severity: Severity, words: str) -> None:
+    (finding,) = (one for one in flush_checks(_flushing(**values), {}) if one.id == "flush")
+    assert (finding.severity, finding.brokers) == (severity, tuple(EVERY_BROKER))  # type: ignore[union-attr]
+    assert words in finding.why
+
+
+def test_kafkas_defaults_flush_nothing() -> None:
+    assert list(flush_checks(_flushing(nth=str(2**63 - 1), looks=str(2**63 - 1)), {"t": {THROTTLED[0]: "*"}})) == []
+
+
+def test_brokers_that_flush_beside_some_that_do_not() -> None:
+    facts = with_config(WELL, NTH, ConfigRead("1", ConfigSource.BROKER), 2)
+    assert found(flush_checks(facts, {}))["flush"].what == (f"{NTH} is 1 on broker 2, and not on the others")
+
+
+def test_a_topic_that_flushes_by_time_where_no_broker_looks() -> None:
+    told = list(flush_checks(WELL, {"orders": {"flush.messages": "1", "flush.ms": "50"}}))
+    assert [(one.topic, one.severity) for one in told] == [  # type: ignore[union-attr]
+        ("orders", Severity.NOTE),
+        ("orders", Severity.WARNING),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ({**LEVELS, ELR_FEATURE: 0}, "with ELR off the last replica in sync alone can lead again"),
+        ({**LEVELS, ELR_FEATURE: 1}, "where ISR and ELR are both empty, it elects the last known leader"),
+    ],
+)
+def test_what_is_said_to_those_who_flush_hangs_on_elr(levels: dict[str, int], words: str) -> None:
+    facts = with_features(_flushing(nth="1"), levels, LEVELS)
+    assert words in found(flush_checks(facts, {}))["flush"].why

@@ -51,6 +51,18 @@ def test_under_min_isr() -> None:
     assert finding.commands == (("explain", "orders"),)
 
 
+def test_topics_that_are_written_without_acks_all_are_spared_a_min_isr() -> None:
+    """KIP-966, "Public-Facing Changes"; the write empties the ELR, so that it waits for the end of the incident."""
+    told = found(look([row("orders", 0, isr=(1,), elr=(2,))]))["under-min-isr"]
+    assert told.caution is not None
+    assert "acks=0 or 1 alone is better off with min.insync.replicas=1" in told.caution
+    assert told.caution.endswith("write that when all is led and in sync again: with ELR on the write empties the ELR")
+    config = TopicConfig(1, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+    told = found(look([replace(row("orders", 0), config=config, min_isr=1)]))["min-isr-one"]
+    assert told.caution is not None
+    assert "acks=0 or 1 alone is better off with min.insync.replicas=1" in told.caution
+
+
 def test_under_min_isr_without_a_leader() -> None:
     """ "nothing found by under-min-isr" would not be true of them."""
     told = found(look([row("orders", 0), row("orders", 1, leader=None, isr=(), elr=(1,))]))

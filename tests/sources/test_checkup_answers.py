@@ -14,8 +14,8 @@ from kelr.sources.live.checkup_answers import (
     configs_of,
     defaults_of,
     directories_of,
+    own_configs,
     quorum_of,
-    throttled_topics,
 )
 from kelr.sources.live.transport import Failure, FailureKind
 
@@ -115,13 +115,15 @@ def test_a_quorum_that_is_not_told(partition: Any, why: str) -> None:
     assert quorum_of(quorum(2, **partition), asked_ms=1, answered_ms=3) == NotRead(why)
 
 
-def test_topics_that_name_throttled_replicas() -> None:
-    throttled = made(resource_name="a", error_code=0, configs=[made(name="x", value="*"), made(name="y", value="")])
-    fine = made(resource_name="b", error_code=0, configs=[made(name="x", value="")])
+def test_what_is_set_on_topics_themselves() -> None:
+    """Of a config with a default, such as flush.ms, the source tells whether it is the topic's own."""
+    configs = [made(name="x", value="*", config_source=1), made(name="y", value="", config_source=1)]
+    throttled = made(resource_name="a", error_code=0, configs=configs)
+    fine = made(resource_name="b", error_code=0, configs=[made(name="flush.ms", value="5", config_source=5)])
     hidden = made(resource_name="c", error_code=TOPIC_UNAUTHORIZED, configs=[])
-    found, unknown = throttled_topics(made(results=[throttled, fine, hidden]), ["a", "b", "c"])
-    assert found == {"a": ["x"]}
+    found, unknown = own_configs(made(results=[throttled, fine, hidden]), ["a", "b", "c"])
+    assert found == {"a": {"x": "*"}}
     assert [(one.topics, one.why) for one in unknown] == [
         (("c",), "TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic")
     ]
-    assert throttled_topics(SILENT, ["a"])[1][0].topics == ("a",)
+    assert own_configs(SILENT, ["a"])[1][0].topics == ("a",)

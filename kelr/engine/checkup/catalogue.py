@@ -214,6 +214,13 @@ THROTTLE_LEFT = Check(
     "a replica that comes back catches up at this rate and no faster, so that it stays out of the ISR for longer",
     Looks.BROKER_CONFIGS,
 )
+FLUSHING = Check(
+    "flush",
+    _NOTE,
+    "logs that are flushed by count or by time",
+    "what is flushed outlives a power loss of its broker; which replica may lead after one is still up to ISR and ELR",
+    Looks.BROKER_CONFIGS,
+)
 AUTO_REBALANCE = Check(
     "auto-rebalance",
     _NOTE,
@@ -299,6 +306,7 @@ CHECKS: tuple[Check, ...] = (
     RF_TWO,
     FEATURES_BEHIND,
     REASSIGNMENT,
+    FLUSHING,
     AUTO_REBALANCE,
     CLOCK_OFF,
 )

@@ -31,6 +31,8 @@ FEWEST_CONTROLLERS = 3
 OFTEN = 2
 """Unclean restarts of one broker that are no accident any more."""
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+"""The configs of topics that name throttled replicas."""
 _REBALANCE = "auto.leader.rebalance.enable"
 
 
@@ -214,7 +216,7 @@ def broker_configs(facts: CheckupFacts) -> tuple[Mapping[int, Mapping[str, Confi
 
 def throttle_checks(
     facts: CheckupFacts,
-    topics: Mapping[str, Sequence[str]],
+    topics: Mapping[str, Mapping[str, str]],
     *,
     moving: bool | None,
     not_read: Sequence[NotChecked] = (),
@@ -222,11 +224,13 @@ def throttle_checks(
     """Throttles that nothing needs any more.
 
     Args:
-        topics: topic to its configs that name throttled replicas.
+        topics: topic to the values that are set on it, `THROTTLED` among them.
         moving: whether a reassignment is under way; None: not known.
         not_read: why topics could not be looked at.
     """
     configs, silent = broker_configs(facts)
+    named = {topic: [name for name in THROTTLED if name in own] for topic, own in topics.items()}
+    named = {topic: keys for topic, keys in named.items() if keys}
     rates: dict[int, list[str]] = {
         broker: [name for name in RATES if _dynamic(known.get(name))] for broker, known in sorted(configs.items())
     }
@@ -235,7 +239,7 @@ def throttle_checks(
     if silent is not None:
         yield of.THROTTLE_LEFT.not_checked(silent)
     yield from not_read
-    if moving is None and (rates or shared or topics):
+    if moving is None and (rates or shared or named):
         yield of.THROTTLE_LEFT.not_checked("throttles are set, and nobody tells whether a reassignment is under way")
     if moving is not False:
         return
@@ -251,7 +255,7 @@ def throttle_checks(
             brokers=[broker],
             commands=[fixes.broker_configs_gone(broker, *names)],
         )
-    for topic, keys in topics.items():
+    for topic, keys in named.items():
         yield of.THROTTLE_LEFT.finding(
             f"topic {topic} has {joined(keys)}, and no reassignment is under way",
             severity=of.THROTTLE_LEFT.severity if rates or shared else Severity.NOTE,

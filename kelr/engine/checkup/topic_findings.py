@@ -28,6 +28,11 @@ _UNCLEAN = "unclean.leader.election.enable"
 _STRATEGY = "unclean.recovery.strategy"
 _MIN_ISR = "min.insync.replicas"
 _MOST_PIECES = 20
+WITHOUT_ACKS = (
+    "a topic that is written with acks=0 or 1 alone is better off with min.insync.replicas=1: there a higher one only"
+    " keeps new records from consumers while fewer are in sync (KIP-966)"
+)
+"""What kelr cannot see: how producers write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def low_default(about: About, topics: int) -> Finding:
     """The cluster's min.insync.replicas of 1: one command for all topics that go by it."""
     caution = (
         "it holds for every topic without a value of its own; producers with acks=all are refused from then on where"
-        " fewer than 2 are in sync"
+        f" fewer than 2 are in sync; {WITHOUT_ACKS}"
     )
     return of.MIN_ISR_ONE.finding(
         f"min.insync.replicas is 1 where a topic has no value of its own: {plural(topics, 'topic')}",
@@ -111,13 +116,17 @@ def low_default(about: About, topics: int) -> Finding:
     )
 
 
-def _now(check: of.Check, _about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+def _now(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
     what = {
         of.LEADERLESS: f"{_partitions(numbers)} of {topic.name} {_have(numbers)} no live leader",
         of.UNDER_MIN_ISR: f"{_partitions(numbers)} of {topic.name} {_have(numbers)} fewer in sync than min ISR",
     }[check]
+    caution = None
+    if check is of.UNDER_MIN_ISR and (topic.config.min_insync_replicas or 0) > 1:
+        caution = f"{WITHOUT_ACKS}; write that when all is led and in sync again"
+        caution += "" if about.elr is False else ": with ELR on the write empties the ELR"
     command = ("explain", _target_of(topic, numbers))
-    return check.finding(what, topic=topic.name, partitions=numbers, commands=[command])
+    return check.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
 
 
 def _aggressive(topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
@@ -180,7 +189,7 @@ def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Fi
         caution = "the value is the cluster's: what is said of all topics without a value of their own has the command"
     else:
         command = fixes.topic_config(topic.name, _MIN_ISR, "2")
-        caution = "producers with acks=all are refused from then on where fewer than 2 are in sync"
+        caution = f"producers with acks=all are refused from then on where fewer than 2 are in sync; {WITHOUT_ACKS}"
         if about.elr is not False:
             caution = f"{caution}; {CLEARS_ELR}"
     return of.MIN_ISR_ONE.finding(

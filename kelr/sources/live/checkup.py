@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.checkup.flushing import FLUSH_CONFIGS, TOPIC_FLUSH_CONFIGS
+from kelr.engine.checkup.nodes import THROTTLED
 from kelr.errors import ConnectError
 from kelr.model import Broker, BrokerStatus
 from kelr.model.checkup import BrokerFacts, NotChecked, NotRead, Quorum
@@ -18,8 +20,8 @@ from kelr.sources.live.checkup_answers import (
     configs_of,
     defaults_of,
     directories_of,
+    own_configs,
     quorum_of,
-    throttled_topics,
     unanswered,
 )
 from kelr.sources.live.logs import FENCED_PATIENCE_S
@@ -36,8 +38,9 @@ BROKER_CONFIGS = (
     "auto.leader.rebalance.enable",
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
+    *FLUSH_CONFIGS,
 )
-THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+TOPIC_CONFIGS = (*THROTTLED, *TOPIC_FLUSH_CONFIGS)
 _BROKER_RESOURCE = 4
 _TOPIC_RESOURCE = 2
 _ID_OF_ALL = ""
@@ -139,11 +142,11 @@ def _any(brokers: AnyBroker, question: Question) -> Message | Failure:
     return brokers.ask(lambda: question)
 
 
-def read_throttled_topics(
+def read_own_configs(
     source: LiveSource, topics: Collection[str]
-) -> Iterator[tuple[Mapping[str, Sequence[str]], tuple[NotChecked, ...]]]:
-    """The topics that name throttled replicas, and by which configs; and those that could not be looked at. A piece
-    for each request.
+) -> Iterator[tuple[Mapping[str, Mapping[str, str]], tuple[NotChecked, ...]]]:
+    """What is set on topics of throttled replicas and of flushing; and those that could not be looked at. A piece for
+    each request.
 
     Raises:
         AuthenticationError: the brokers refuse the credentials.
@@ -153,7 +156,8 @@ def read_throttled_topics(
     for at in range(0, len(wanted), TOPICS_A_REQUEST):
         names = wanted[at : at + TOPICS_A_REQUEST]
         resources = [
-            {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": THROTTLED} for name in names
+            {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": TOPIC_CONFIGS}
+            for name in names
         ]
         fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
         try:
@@ -161,4 +165,4 @@ def read_throttled_topics(
         except ConnectError as error:
             yield {}, (unanswered(str(error), names),)
             continue
-        yield throttled_topics(answer, names)
+        yield own_configs(answer, names)

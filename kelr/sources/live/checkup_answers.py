@@ -132,25 +132,29 @@ def _listeners(answer: Message, leader: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def throttled_topics(
+def own_configs(
     answer: Message | Failure, topics: Sequence[str]
-) -> tuple[Mapping[str, Sequence[str]], tuple[NotChecked, ...]]:
-    """The topics that name throttled replicas, with the names of those configs; and why others are not known."""
+) -> tuple[Mapping[str, Mapping[str, str]], tuple[NotChecked, ...]]:
+    """The values that are set on topics themselves, without those on which nothing is; and why others are not known."""
     if isinstance(answer, Failure):
         return {}, (unanswered(answer.detail, topics),)
-    found: dict[str, Sequence[str]] = {}
+    found: dict[str, Mapping[str, str]] = {}
     unknown: list[NotChecked] = []
     for result in answer.results:
         error = error_name(result.error_code)
         if error != NONE:
             unknown.append(unanswered(refused(error, "DESCRIBE_CONFIGS").why, [result.resource_name]))
             continue
-        names = [config.name for config in result.configs if config.value]
-        if names:
-            found[result.resource_name] = names
+        own = {config.name: str(config.value) for config in result.configs if config.value and _is_own(config)}
+        if own:
+            found[result.resource_name] = own
     return found, tuple(unknown)
 
 
+def _is_own(config: Any) -> bool:
+    return CONFIG_SOURCES.get(config.config_source) is ConfigSource.TOPIC
+
+
 def unanswered(why: str, topics: Sequence[str]) -> NotChecked:
-    """Topics whose throttles are not known."""
+    """Topics whose own configs are not known."""
     return NotChecked(_THROTTLE, why, tuple(topics))
