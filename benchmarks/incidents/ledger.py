@@ -30,16 +30,30 @@ class Acked:
 class Ledger:
     """Produces records with keys of their own, and keeps those that were acknowledged."""
 
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+    def __init__(self, bootstrap_servers: str, topic: str, shared_keys: int = 0) -> None:
+        """`shared_keys`: so many keys does Kafka know, for a log cleaner; a record's own one is in its value then."""
         self.acked: list[Acked] = []
         self.refused = 0
         """Records that no leader acknowledged; they may be in a log all the same, and count for nothing."""
+        self._shared_keys = shared_keys
         self._servers = bootstrap_servers
         self._topic = topic
         self._next_key = 0
 
-    def produce(self, states: Iterable[PartitionState], batches: int, acks: Acks) -> int:
+    def produce(
+        self,
+        states: Iterable[PartitionState],
+        batches: int,
+        acks: Acks,
+        *,
+        servers: str | None = None,
+        producer: Any = None,
+    ) -> int:
         """Produce batches to these partitions, each of which has a leader, and wait for every answer.
+
+        Args:
+            servers: whom to ask who leads; None asks all.
+            producer: one that has begun a transaction, for acks=all.
 
         Returns:
             How many records were acknowledged.
@@ -48,7 +62,7 @@ class Ledger:
 
         epochs = {state.partition: state.leader_epoch for state in states}
         before = len(self.acked)
-        producer = Producer(_settings(self._servers, acks))
+        producer = producer or Producer(settings(servers or self._servers, acks))
         for _ in range(batches):
             for partition, epoch in epochs.items():
                 for _ in range(RECORDS_IN_A_BATCH):
@@ -57,7 +71,8 @@ class Ledger:
         return len(self.acked) - before
 
     def _send(self, producer: Any, partition: int, acks: Acks, epoch: int) -> None:
-        key = f"k{self._next_key:07d}"
+        number = self._next_key
+        key = f"k{number:07d}"
         self._next_key += 1
 
         def delivered(error: Any, message: Any) -> None:
@@ -67,7 +82,10 @@ class Ledger:
                 self.refused += 1
 
         value = f"acks={acks.value} epoch {epoch}"
-        producer.produce(self._topic, value.encode(), key.encode(), partition=partition, on_delivery=delivered)
+        known = key
+        if self._shared_keys:
+            known, value = f"c{number % self._shared_keys}", f"{key} {value}"
+        producer.produce(self._topic, value.encode(), known.encode(), partition=partition, on_delivery=delivered)
 
     def _flush(self, producer: Any) -> None:
         deadline = time.monotonic() + ANSWER_WITHIN_S + 10
@@ -83,7 +101,8 @@ def by_partition(records: Sequence[Acked]) -> Mapping[int, list[Acked]]:
     return found
 
 
-def _settings(servers: str, acks: Acks) -> dict[str, Any]:
+def settings(servers: str, acks: Acks) -> dict[str, Any]:
+    """How such a producer is configured."""
     return {
         "bootstrap.servers": servers,
         "client.id": "kelr-incidents",

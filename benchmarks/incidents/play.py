@@ -36,9 +36,13 @@ class Player:
         """In-sync replicas without which acks=all is refused."""
         return MIN_ISR
 
+    @property
+    def topic_config(self) -> Mapping[str, str]:
+        return TOPIC_CONFIG
+
     def play(self) -> None:
         """From a healthy lab to one whose brokers are all down, and fenced."""
-        create_topic(self._lab, self._topic, self._chaos.layouts, TOPIC_CONFIG)
+        create_topic(self._lab, self._topic, self._chaos.layouts, self.topic_config)
         self._story.wait("all replicas are in sync", lambda state: len(state.isr) == len(state.replicas))
         for step in self._chaos.steps:
             self._do(step)

@@ -375,8 +375,7 @@ class Lab(Observed):
     def _come_up(self, report: Report) -> None:
         state, access = self._state, self.access
         passwords = access.prepare(self.client_servers)
-        beside = access.node_properties(state.ports, state.client_ports, passwords)
-        write_nodes(self.directory, self.spec, state.ports, state.cluster_id, beside)
+        write_nodes(self.directory, self.spec, state.ports, state.cluster_id, self._properties_beside(passwords))
         self._format_controllers(access.scram_arguments(passwords))
         controllers = "one controller" if len(self.controllers) == 1 else f"{len(self.controllers)} controllers"
         report(f"starting Kafka {self.spec.kafka}: {controllers} and {len(self.brokers)} brokers")
@@ -385,6 +384,10 @@ class Lab(Observed):
         self.wait_unfenced(*self.brokers)
         self._change(lambda state: replace(state, ready=True))
         report(f"up: {self.client_servers}")
+
+    def _properties_beside(self, passwords: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+        """For each node, properties besides those of every lab."""
+        return self.access.node_properties(self._state.ports, self._state.client_ports, passwords)
 
     def _format_controllers(self, users: Sequence[str]) -> None:
         feature = f"eligible.leader.replicas.version={1 if self.spec.elr else 0}"

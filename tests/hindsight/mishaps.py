@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.incidents.disks import keys_on_disks
+from benchmarks.incidents.ledger import Ledger, settings
 from benchmarks.incidents.play import Fencings, come_back, has_left, wait_settled
-from kelr.lab import Lab
 from kelr.lab.chaos import MIN_ISR, REPLICAS, Chaos
+from kelr.lab.produce import Acks
+from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, read_batches
 from kelr.model import PartitionState
+from tests.hindsight.breakable import BreakableLab
 
 _QUIET: Mapping[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
 
@@ -41,6 +44,13 @@ class Setting:
     elr: bool
     mishaps: Mapping[int, Sequence[Mishap]]
     """By the number of the step after which they are due."""
+    compacted: bool
+    ending: Mishap | None
+    """One of `ENDINGS`: what one of the brokers suffers that is up when kelr is asked."""
+    changed_marks: int | None
+    """The seed of what is done to marks of clean shutdowns on disks of brokers that are down then."""
+    without_controller: bool
+    """Whether kelr is asked once more when there is no controller."""
 
 
 def setting(chaos: Chaos, brokers: int) -> Setting:
@@ -52,18 +62,29 @@ def setting(chaos: Chaos, brokers: int) -> Setting:
         others = [broker for broker in range(1, brokers + 1) if broker not in layout]
         layouts.append((*layout, *chance.sample(others, len(others)))[:factor])
     mishaps: dict[int, list[Mishap]] = {}
-    for name in chance.sample(sorted(MISHAPS), chance.choice((1, 2, 3))):
+    for name in chance.sample([*sorted(MISHAPS), *["transact"] * 4], chance.choice((2, 3, 4))):
         mishaps.setdefault(chance.randrange(1, len(chaos.steps)), []).append(Mishap(name, chance.getrandbits(32)))
-    return Setting(replace(chaos, layouts=tuple(layouts)), chance.random() < 0.8, mishaps)
+    elr = chance.random() < 0.8
+    # Somebody has to be left who tells what became of the others.
+    name = chance.choice((None, *(ENDINGS if len(chaos.live) > 1 else ["fail directory"])))
+    ending = None if name is None else Mishap(name, chance.getrandbits(32))
+    marks = chance.choice((None, chance.getrandbits(32)))
+    compacted, without_controller = chance.random() < 0.3, chance.random() < 0.4
+    if name == "fail directory":
+        # A replica that is made later may be in the other directory.
+        mishaps = {at: [one for one in due if one.name != "reassign"] for at, due in mishaps.items()}
+    return Setting(replace(chaos, layouts=tuple(layouts)), elr, mishaps, compacted, ending, marks, without_controller)
 
 
 @dataclass
 class Affected:
     """A cluster, and what mishaps have done to it that nobody in it knows."""
 
-    lab: Lab
+    lab: BreakableLab
     topic: str
     layouts: Sequence[Sequence[int]]
+    ledger: Ledger
+    compacted: bool
     min_isr: int = MIN_ISR
     """The topic's min.insync.replicas as it is now."""
     torn: dict[int, set[int]] = field(default_factory=dict)
@@ -82,7 +103,24 @@ class Affected:
 
     @property
     def up(self) -> list[int]:
-        return [broker for broker in self.lab.brokers if self.lab.is_running(broker)]
+        """Brokers that run, and that are not away."""
+        return [one for one in self.lab.brokers if one not in self.lab.away and self.lab.is_running(one)]
+
+    def heal(self) -> None:
+        """All reach each other again, and who is up follows."""
+        if not self.lab.network.is_whole:
+            self.lab.network.heal()
+            if self.up:
+                wait_settled(self.lab, self.topic)
+
+    def end(self, ending: Mishap | None) -> str | None:
+        """Let it happen, for good; returns what it did."""
+        return None if ending is None else ENDINGS[ending.name](self, random.Random(ending.seed))
+
+    def wait_left(self, broker: int) -> None:
+        self.lab.wait_partitions(
+            self.topic, f"{broker} has left", lambda state: has_left(state, {broker}), timeout_s=60
+        )
 
     @property
     def servers(self) -> str:
@@ -95,7 +133,7 @@ class Affected:
         """A broker that is down and was not shut down cleanly, since only such a disk can have lost anything, and some
         of its replicas: partition and directory."""
         data = self.lab.data_directory
-        dead = [one for one in self.lab.brokers if one not in self.up]
+        dead = [one for one in self.lab.brokers if not self.lab.is_running(one)]
         crashed = [one for one in dead if not (data(one) / CLEAN_SHUTDOWN_FILE).exists()]
         if not crashed:
             return None
@@ -201,7 +239,9 @@ def _delete_records(one: Affected, chance: random.Random) -> str | None:
     from confluent_kafka import TopicPartition as Named  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
 
-    led = {state.partition: state.leader for state in one.states() if state.leader is not None} if one.up else {}
+    if not one.up or one.compacted:
+        return None  # of a compacted topic Kafka deletes none
+    led = {state.partition: state.leader for state in one.states() if state.leader is not None}
     chosen = {number: leader for number, leader in led.items() if chance.random() < 0.5}
     marks = {broker: one.lab.saved_high_watermarks(broker, one.topic) for broker in set(chosen.values())}
     before = {number: chance.randint(0, marks[leader].get(number, 0)) for number, leader in chosen.items()}
@@ -220,7 +260,103 @@ def _delete_records(one: Affected, chance: random.Random) -> str | None:
     return f"records were deleted, up to {wanted}"
 
 
+# What clients do.
+
+
+def _transact(one: Affected, chance: random.Random) -> str | None:
+    """Transactions: one after the other is begun, and ended or left open."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    states = [s for s in one.states() if s.leader is not None and len(s.isr) >= one.needed] if one.up else []
+    if not states:
+        return None
+    done = []
+    for number, fate in enumerate(chance.sample(("committed", "aborted", "left open"), chance.choice((1, 2, 3)))):
+        try:
+            producer = transactional(one.servers, f"{chance.getrandbits(32)}-{number}")
+        except KafkaException:
+            continue  # its coordinator is down
+        some = [state for state in states if chance.random() < 0.5] or states[:1]
+        producer.begin_transaction()
+        one.ledger.produce(some, chance.randint(1, 2), Acks.ALL, producer=producer)
+        try:
+            if fate == "committed":
+                producer.commit_transaction(15)
+            elif fate == "aborted":
+                producer.abort_transaction(15)
+        except KafkaException as error:
+            done.append(f"not {fate} ({error.args[0].name()})")
+        else:
+            done.append(fate)
+    return f"transactions: {', '.join(done)}" if done else None
+
+
+def transactional(servers: str, name: str) -> Any:
+    """A producer of transactions, which nobody but itself ends.
+
+    Raises:
+        KafkaException: its coordinator does not answer.
+    """
+    from confluent_kafka import Producer  # noqa: PLC0415
+
+    own = {"enable.idempotence": True, "transactional.id": name, "transaction.timeout.ms": 900_000}
+    producer = Producer({**settings(servers, Acks.ALL), **own})
+    producer.init_transactions(15)
+    return producer
+
+
 # What happens to brokers, which are up again after it.
+
+
+def _cut_off(one: Affected, chance: random.Random) -> str | None:
+    """A broker that does not reach the controller is fenced, leads on by what it knows, and takes records."""
+    if (text := _leave_cut_off(one, chance)) is None:
+        return None
+    (broker,) = one.lab.away
+    led = [state for state in one.lab.view_of(broker, one.topic).values() if state.leader == broker]
+    if led:
+        one.ledger.produce(led, 1, Acks.LEADER, servers=f"127.0.0.1:{one.lab.port(broker)}")
+    one.lab.rejoin()
+    one.lab.wait_unfenced(broker)
+    wait_settled(one.lab, one.topic)
+    return f"{text}, and is back"
+
+
+def _isolate(one: Affected, chance: random.Random) -> str | None:
+    """Two brokers do not reach each other, until somebody has to follow: one of them never catches up."""
+    if len(one.up) < 2:
+        return None
+    pair = set(chance.sample(one.up, 2))
+
+    def follows(state: PartitionState) -> bool:
+        return state.leader in pair and pair <= set(state.isr)
+
+    hit = [state for state in one.states() if follows(state)]
+    if not hit:
+        return None
+    one.lab.network.part(*pair)
+    # A follower at the end of a log to which nobody writes counts as in sync.
+    one.ledger.produce(hit, 1, Acks.LEADER)
+    one.lab.wait_partitions(one.topic, "they do not follow", lambda state: not follows(state), timeout_s=60)
+    return f"brokers {sorted(pair)} do not reach each other"
+
+
+def _no_controller(one: Affected, chance: random.Random) -> str | None:
+    """A broker dies when there is no controller; the others lead on."""
+    if len(one.up) < 2:
+        return None
+    broker = chance.choice(one.up)
+    one.lab.kill_controller(CONTROLLER_ID)
+    one.lab.kill(broker)
+    led = [state for state in one.states() if state.leader in one.up and chance.random() < 0.6]
+    if led:
+        one.ledger.produce(led, 1, Acks.LEADER)
+    one.lab.start_controller()
+    one.lab.wait_fenced(broker)
+    one.wait_left(broker)
+    one.lab.start(broker)
+    wait_settled(one.lab, one.topic)
+    return f"broker {broker} was killed when there was no controller, and is back"
 
 
 def _stand_still(one: Affected, chance: random.Random) -> str | None:
@@ -230,7 +366,7 @@ def _stand_still(one: Affected, chance: random.Random) -> str | None:
     broker = chance.choice(one.up)
     one.lab.pause(broker)
     try:
-        one.lab.wait_partitions(one.topic, f"{broker} has left", lambda state: has_left(state, {broker}))
+        one.wait_left(broker)
     finally:
         one.lab.go_on(broker)
     one.lab.wait_unfenced(broker)
@@ -304,6 +440,70 @@ def _lose_epochs(one: Affected, chance: random.Random) -> str | None:
     return f"broker {broker}'s checkpoints of leader epochs of partitions {[at for at, _ in places]} are gone"
 
 
+def change_marks(disks: Mapping[int, Path], seed: int) -> str:
+    """Marks of clean shutdowns are made another life's, no life's, garbled or missing."""
+    chance = random.Random(seed)
+    done = {}
+    for broker, disk in sorted(disks.items()):
+        mark = disk / CLEAN_SHUTDOWN_FILE
+        if mark.exists() and chance.random() < 0.7:
+            own = json.loads(mark.read_text())
+            texts = {
+                "of another life": json.dumps({**own, "brokerEpoch": own["brokerEpoch"] - 1}),
+                "-1": json.dumps({**own, "brokerEpoch": -1}),
+                "garbled": mark.read_text()[:-4],
+                "missing": None,
+            }
+            done[broker] = name = chance.choice(sorted(texts))
+            mark.unlink()
+            if (text := texts[name]) is not None:
+                mark.write_text(text)
+    return f"marks of clean shutdowns: {done or 'as they were'}"
+
+
+# What a broker suffers that is up when kelr is asked.
+
+
+def _leave_cut_off(one: Affected, chance: random.Random) -> str | None:
+    """A broker reaches neither the controller nor, perhaps, the others."""
+    if len(one.up) < 2:
+        return None
+    broker = chance.choice(one.up)
+    alone = chance.random() < 0.5
+    for other in (CONTROLLER_ID, *(one.lab.brokers if alone else ())):
+        if other != broker:
+            one.lab.network.part(broker, other)
+    one.lab.away.add(broker)
+    one.lab.wait_fenced(broker)
+    one.wait_left(broker)
+    return f"broker {broker} is cut off from the controller{' and all others' if alone else ''}"
+
+
+def _leave_standing(one: Affected, chance: random.Random) -> str | None:
+    if len(one.up) < 2:
+        return None
+    broker = chance.choice(one.up)
+    one.lab.pause(broker)
+    one.lab.away.add(broker)
+    one.lab.wait_fenced(broker)
+    one.wait_left(broker)
+    return f"broker {broker} stands still"
+
+
+def _fail_directory(one: Affected, chance: random.Random) -> str | None:
+    if not one.up:
+        return None
+    broker = chance.choice(one.up)
+    one.lab.fail_directory(broker)
+    one.wait_left(broker)
+    return f"broker {broker}'s log directory failed"
+
+
+ENDINGS: Mapping[str, Callable[[Affected, random.Random], str | None]] = {
+    "cut off": _leave_cut_off,
+    "freeze": _leave_standing,
+    "fail directory": _fail_directory,
+}
 MISHAPS: Mapping[str, Callable[[Affected, random.Random], str | None]] = {
     "write min ISR": _write_min_isr,
     "allow unclean": _allow_unclean,
@@ -311,6 +511,10 @@ MISHAPS: Mapping[str, Callable[[Affected, random.Random], str | None]] = {
     "elect uncleanly": _elect_uncleanly,
     "reassign": _reassign,
     "delete records": _delete_records,
+    "transact": _transact,
+    "cut off": _cut_off,
+    "isolate": _isolate,
+    "no controller": _no_controller,
     "stand still": _stand_still,
     "power cut": _power_cut,
     "tear": _tear,

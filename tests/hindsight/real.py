@@ -22,23 +22,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.incidents.disks import keys_on_disks
+from benchmarks.incidents.disks import FIRST_MARKER, keys_on_disks
 from benchmarks.incidents.frozen import Frozen
-from benchmarks.incidents.play import Player, come_back, is_settled
+from benchmarks.incidents.ledger import Acked, Ledger
+from benchmarks.incidents.play import Player, come_back, is_settled, wait_settled
 from benchmarks.incidents.rounds import TOPIC
 from benchmarks.incidents.site import Site
 from kelr import read_snapshot
 from kelr.engine.decide import decide_all
-from kelr.lab import Lab, LabSpec
+from kelr.lab import LabSpec
 from kelr.lab.chaos import ChaosStep, Deed, random_chaos
 from kelr.lab.produce import Acks
-from kelr.lab.spec import NEWEST_KAFKA
-from kelr.lab.tail import CLEAN_SHUTDOWN_FILE
+from kelr.lab.spec import CONTROLLER_ID, NEWEST_KAFKA
 from kelr.model import ElectionType, PartitionState, PlannedElection, ReplicaLog, Snapshot, TopicPartition
+from tests.hindsight.breakable import BreakableLab, TwoDirectories
 from tests.hindsight.claims import Claim, Kind, claims_of_verification, option_of_planned
 from tests.hindsight.hindsight import Happened, Log, Option, Truth
 from tests.hindsight.judge import Judged, Verdict, judge
-from tests.hindsight.mishaps import Affected, Setting, reassign, setting
+from tests.hindsight.mishaps import Affected, Setting, change_marks, reassign, setting, transactional
 from tests.hindsight.run import claims_of, plans_of, seen_after, together
 
 BROKERS = (3, 4, 5)
@@ -74,20 +75,28 @@ class Moment:
     """What every disk holds, also those that nobody can read."""
 
     def again(self) -> None:
-        """The very same disks, and the same brokers back in the same order."""
+        """The very same disks, and the same brokers back in the same order, with the same ending."""
+        self.lab.mend()
         self.site.frozen.thaw()
         self.site.lose_unreadable_disks()
-        come_back(self.site.lab, TOPIC, self.site.chaos.live, self.site.report)
+        come_back(self.lab, TOPIC, self.site.chaos.live, self.site.report)
+        if text := self.player.affected.end(self.player.ending):
+            self.site.report(text)
+
+    @property
+    def lab(self) -> BreakableLab:
+        return self.player.affected.lab
 
     def truth(self, snapshot: Snapshot) -> Mapping[TopicPartition, Truth]:
         """What really is; of records with acks=1 it is left open whether they were ever visible (`judged_anyhow`)."""
         return {state.address: self._truth(snapshot, state) for state in snapshot.partitions}
 
     def _truth(self, snapshot: Snapshot, state: PartitionState) -> Truth:
-        number, lab, player = state.partition, self.site.lab, self.player
+        number, lab, player = state.partition, self.lab, self.player
         acked = [one for one in player.ledger.acked if one.partition == number]
         up = self.site.up
         logs = {replica: self.logs[number].get(replica, {}) for replica in state.replicas}
+        markers = {record for log in logs.values() for record in log.values() if record >= FIRST_MARKER}
         offsets = {_id(one.key): one.offset for one in acked}
         offsets |= {record: offset for log in logs.values() for offset, record in log.items()}
         heard = [log for log in snapshot.logs.get(state.address, ()) if isinstance(log, ReplicaLog)]
@@ -98,19 +107,19 @@ class Moment:
             state=state,
             logs=logs,
             committed=frozenset(_id(one.key) for one in acked if one.acks is Acks.ALL),
-            acknowledged=frozenset(_id(one.key) for one in acked if one.acks is Acks.LEADER),
+            acknowledged=frozenset(_id(one.key) for one in acked if one.acks is Acks.LEADER) | markers,
             visible=frozenset(),
             deleted=told,
             deleted_unseen=deleted - told,
             given_up=frozenset(player.given_up.get(number, ())),
             clean={
-                replica: replica in up or (lab.data_directory(replica) / CLEAN_SHUTDOWN_FILE).exists()
+                replica: (None if replica in lab.failed else True) if replica in up else lab.stopped_cleanly(replica)
                 for replica in state.replicas
             },
             torn=frozenset(player.affected.torn.get(number, ())),
             marks={log.replica: log.high_watermark or 0 for log in heard},
             offsets=offsets,
-            serving=state.leader if state.leader in up else None,
+            serving=state.leader if state.leader in up - lab.away else None,
         )
 
     def happen(
@@ -134,7 +143,7 @@ class Moment:
             time.sleep(WAIT_S)
         leaders, active = (
             {number: state.leader for number, state in self.site.states().items()},
-            frozenset(self.site.up),
+            frozenset(self.site.up - self.lab.away),
         )
         logs: Logs = {}
         ended: Mapping[int, PartitionState] = {}
@@ -177,7 +186,8 @@ class Moment:
         if partitions:
             file = self._file("election", {"partitions": [{"topic": TOPIC, "partition": n} for n in partitions]})
             # It ends with 1 where a partition has its leader already, or nobody can be elected.
-            self.site.stock("kafka-leader-election.sh", "--election-type", kind, "--path-to-json-file", str(file))
+            arguments = ("--election-type", kind, "--path-to-json-file", str(file))
+            self.player.affected.stock("kafka-leader-election.sh", *arguments)
 
     def _file(self, name: str, content: object) -> Path:
         file = self._name(name, "json")
@@ -189,20 +199,22 @@ class Moment:
 
     def _return_all(self) -> None:
         """Everybody who can comes back; until each partition stands still: nobody leads it, or all live ones follow."""
-        lab, brokers = self.site.lab, self.site.startable()
+        lab, brokers = self.lab, self.site.startable()
+        brokers += tuple(lab.away)
+        lab.rejoin()
         for broker in brokers:
             lab.start(broker, wait=False)
         lab.wait_unfenced(*brokers)
-        up = self.site.up
-        self.site.lab.wait_partitions(
+        up = self.site.up - lab.failed
+        lab.wait_partitions(
             TOPIC, "every partition stands still", lambda state: is_settled(state, up), timeout_s=SETTLED_WITHIN_S
         )
 
     def logs_of(self, brokers: Collection[int]) -> Logs:
         """Of brokers that are up as they are now, of the others as they were."""
-        lab, up = self.site.lab, self.site.up
+        lab, up = self.lab, self.site.up
         disks = {one: lab.data_directory(one) if one in up else self.site.frozen.disk(one) for one in brokers}
-        return _by_partition(lab, disks, len(self.site.chaos.layouts))
+        return self.player.logs_on(disks)
 
 
 def hangs_on_the_end(claim: Claim, leaders: Mapping[int, int | None]) -> bool:
@@ -214,9 +226,11 @@ def hangs_on_the_end(claim: Claim, leaders: Mapping[int, int | None]) -> bool:
 class Witness(Player):
     """Plays a script and its mishaps, and writes down what only somebody outside of the cluster can know."""
 
-    def __init__(self, lab: Lab, plan: Setting, report: Callable[[str], None]) -> None:
+    def __init__(self, lab: BreakableLab, plan: Setting, report: Callable[[str], None]) -> None:
         super().__init__(lab, TOPIC, plan.chaos, report)
-        self.affected = Affected(lab, TOPIC, plan.chaos.layouts)
+        self.ledger = Ledger(lab.bootstrap_servers, TOPIC, shared_keys=7 if plan.compacted else 0)
+        self.affected = Affected(lab, TOPIC, plan.chaos.layouts, self.ledger, plan.compacted)
+        self.ending = plan.ending
         self.given_up: dict[int, set[int]] = {}
         """By partition, records with acks=all that a leader lacked when it had been elected."""
         self._led: dict[int, tuple[int | None, int]] = {}
@@ -227,7 +241,28 @@ class Witness(Player):
     def needed(self) -> int:
         return self.affected.needed
 
+    @property
+    def topic_config(self) -> Mapping[str, str]:
+        if not self.affected.compacted:
+            return super().topic_config
+        # The segment that is being written is never cleaned: with the next record a new one is begun.
+        own = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+        return {**super().topic_config, **own}
+
+    def _prepare(self) -> None:
+        """What only a healthy cluster can do."""
+        if any(one.name == "transact" for due in self._due.values() for one in due):
+            # Kafka makes the topic of transactions for the first one, where enough brokers are live for its replicas.
+            transactional(self.affected.servers, "first")
+        if self.affected.lab.directories == 2:
+            self.affected.lab.gather_replicas()
+            wait_settled(self._lab, TOPIC)
+
     def _do(self, step: ChaosStep) -> None:
+        if self._steps == 0:
+            self._prepare()
+        if step.deed in {Deed.START, Deed.LAG}:
+            self.affected.heal()
         super()._do(step)
         self._steps += 1
         if step.deed is Deed.CUT:
@@ -236,6 +271,7 @@ class Witness(Player):
         self._look_if_up()
         waiting = []
         for mishap in self._due.pop(self._steps, []):
+            self.affected.heal()
             if (text := self.affected.befalls(mishap)) is None:
                 waiting.append(mishap)
             else:
@@ -247,6 +283,16 @@ class Witness(Player):
         if self.affected.up:
             self.look()
 
+    def logs_on(self, disks: Mapping[int, Path]) -> Logs:
+        """What is on these brokers' disks."""
+        found: dict[int, dict[int, Log]] = {number: {} for number in range(len(self._chaos.layouts))}
+        for broker, logs in keys_on_disks(self._lab, disks, TOPIC).items():
+            for number, keys in logs.items():
+                log = {offset: _id(key) for key, offset in keys.items()}
+                acked = [one for one in self.ledger.acked if one.partition == number]
+                found[number][broker] = uncleaned(log, acked) if self.affected.compacted else log
+        return found
+
     def look(self) -> None:
         """See what leaders lack that were elected since."""
         elected = {}
@@ -256,7 +302,7 @@ class Witness(Player):
                 elected[address.partition] = state.leader
             self._led[address.partition] = led
         disks = {broker: self._lab.data_directory(broker) for broker in set(elected.values())}
-        logs = _by_partition(self._lab, disks, len(self._chaos.layouts))
+        logs = self.logs_on(disks)
         for partition, leader in elected.items():
             holds = set(logs[partition].get(leader, {}).values())
             promised = {
@@ -265,12 +311,22 @@ class Witness(Player):
             self.given_up.setdefault(partition, set()).update(promised - holds)
 
 
-def _by_partition(lab: Lab, disks: Mapping[int, Path], partitions: int) -> Logs:
-    found: dict[int, dict[int, Log]] = {number: {} for number in range(partitions)}
-    for broker, logs in keys_on_disks(lab, disks, TOPIC).items():
-        for number, keys in logs.items():
-            found[number][broker] = {offset: _id(key) for key, offset in keys.items()}
-    return found
+def uncleaned(log: Log, acked: Sequence[Acked]) -> Log:
+    """A compacted log with the records that a log cleaner took: they were replaced on purpose, and are not lost.
+
+    Which one was at an offset follows from the next that is left: ids grow with time.
+    """
+    candidates: dict[int, list[int]] = {}
+    for one in acked:
+        candidates.setdefault(one.offset, []).append(_id(one.key))
+    found = dict(log)
+    later = FIRST_MARKER
+    for offset in range(max(log, default=-1), -1, -1):
+        if offset not in found and (fitting := [one for one in candidates.get(offset, ()) if one < later]):
+            found[offset] = max(fitting)
+        if (record := found.get(offset, later)) < FIRST_MARKER:
+            later = record
+    return dict(sorted(found.items()))
 
 
 def _id(key: str) -> int:
@@ -309,11 +365,15 @@ def play_round(
     """
     plan = setting(random_chaos(seed, brokers=brokers, partitions=partitions), brokers)
     chaos, spec = plan.chaos, LabSpec(brokers=brokers, kafka=kafka, elr=plan.elr, heap_mb=256)
-    report(f"{len(chaos.layouts[0])} replicas, ELR {'on' if plan.elr else 'off'}")
-    with Lab.up(spec, work / "lab", report=report, owner_pid=os.getpid()) as lab:
+    report(f"{len(chaos.layouts[0])} replicas, ELR {'on' if plan.elr else 'off'}{', compacted' * plan.compacted}")
+    made = BreakableLab if plan.ending is None or plan.ending.name != "fail directory" else TwoDirectories
+    with made.up(spec, work / "lab", report=report, owner_pid=os.getpid()) as lab:
         player = Witness(lab, plan, report)
         player.play()
         frozen = Frozen(lab, lab.directory / "frozen")
+        if plan.changed_marks is not None:
+            down = {broker: frozen.disk(broker) for broker in lab.brokers if broker not in chaos.live}
+            report(change_marks(down, plan.changed_marks))
         site = Site(lab, TOPIC, chaos, frozen, lab.directory / "work", report)
         site.work.mkdir()
         moment = Moment(site, player, {})
@@ -322,7 +382,8 @@ def play_round(
         moment = replace(moment, logs=moment.logs_of(lab.brokers))
         report(f"asked with {sorted(site.up)} up: {len(site.leaderless())} of {partitions} partitions have no leader")
         result = Result(seed, len(site.leaderless()))
-        asked = [(snapshot, moment.truth(snapshot)) for snapshot in snapshots(site)]
+        looks = snapshots(site, without_controller=plan.without_controller)
+        asked = [(snapshot, moment.truth(snapshot)) for snapshot in looks]
         decided = [(snapshot, tuple(decide_all(snapshot)), truth) for snapshot, truth in asked]
         gone = frozenset(chaos.gone) - site.up
         planned = dict.fromkeys(
@@ -335,7 +396,7 @@ def play_round(
             (claim, truth[claim.address])
             for snapshot, decisions, truth in decided
             for claim in claims_of(snapshot, decisions, gone)
-            if possible(claim, site, truth[claim.address], both=both)
+            if possible(claim, moment, truth[claim.address], both=both)
         ]
         for chosen in together(claim for claim, _ in claims):
             options = Counter(map(str, chosen.values()))
@@ -346,17 +407,20 @@ def play_round(
             tried += [(claim, asked[-1][1][claim.address]) for claim in told]
             result.judged += [judged_anyhow(claim, truth, happened[claim.address]) for claim, truth in tried]
         if keep is not None and result.wrong:
-            for file in (site.work / "live.kelr", site.work / "disks.kelr"):
-                if file.exists():
-                    shutil.copy(file, keep / f"{seed}-{file.name}")
+            for file in site.work.glob("*.kelr"):
+                shutil.copy(file, keep / f"{seed}-{file.name}")
         return result
 
 
-def snapshots(site: Site) -> Iterator[Snapshot]:
-    """What kelr reads: the live brokers alone, and the disks that can be read as well."""
+def snapshots(site: Site, *, without_controller: bool) -> Iterator[Snapshot]:
+    """What kelr reads: the live brokers alone, and the disks that can be read as well; and that once more, without a
+    controller, which stays away."""
     disks = [part for disk in site.readable_disks().values() for part in ("--log-dir", str(disk))]
     for name, more in (("live", []), ("disks", disks)) if disks else (("live", []),):
         yield taken(site, site.work / f"{name}.kelr", *more)
+    if without_controller:
+        site.lab.kill_controller(CONTROLLER_ID)
+        yield taken(site, site.work / "without-controller.kelr", *disks)
 
 
 def taken(site: Site, file: Path, *more: str) -> Snapshot:
@@ -368,16 +432,17 @@ def taken(site: Site, file: Path, *more: str) -> Snapshot:
     return read_snapshot(file)
 
 
-def possible(claim: Claim, site: Site, truth: Truth, *, both: bool) -> bool:
+def possible(claim: Claim, moment: Moment, truth: Truth, *, both: bool) -> bool:
     """Whether the claim's option can be tried here: brokers that can start, replicas that are live; returns and
     elections apart from each other, unless `both`."""
-    option = claim.option
+    option, site = claim.option, moment.site
+    up = site.up - moment.lab.away - moment.lab.failed
     if claim.kind in NOT_OF_ONE_MOMENT or (option.returns and option.election is not None and not both):
         return False
     if option.election is ElectionType.DESIGNATION:
         # Another order of the replicas would end a reassignment that is under way; kelr itself refuses that.
         moving = truth.state.adding or truth.state.removing
-        if moving or option.desired not in (site.up | set(option.returns)) & set(truth.state.replicas):
+        if moving or option.desired not in (up | set(option.returns)) & set(truth.state.replicas):
             return False
     return set(option.returns) <= set(site.startable())
 

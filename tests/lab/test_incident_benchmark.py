@@ -10,7 +10,7 @@ import pytest
 from benchmarks.incidents.__main__ import findings
 from benchmarks.incidents.advice import Advised, Do, Step, next_step
 from benchmarks.incidents.count import Lost, lost, total, worse
-from benchmarks.incidents.disks import read_dump
+from benchmarks.incidents.disks import FIRST_MARKER, read_dump
 from benchmarks.incidents.engineer import PlanRead
 from benchmarks.incidents.ledger import Acked
 from benchmarks.incidents.play import has_left, is_settled
@@ -41,6 +41,17 @@ def test_a_dump_of_several_segments() -> None:
         "/data/broker-1/data/incident-3": {"k0000000": 0, "k0000001": 1},
         "/data/broker-1/data/incident-12": {"k0000042": 7},
     }
+
+
+def test_a_dump_with_a_transaction_of_a_compacted_topic() -> None:
+    dump = """\
+Dumping /data/incident-3/00000000000000000000.log
+baseOffset: 4 lastOffset: 4 count: 1 producerId: 2 producerEpoch: 0 partitionLeaderEpoch: 6 isTransactional: true
+| offset: 4 CreateTime: 7 keySize: 2 valueSize: 24 sequence: 0 headerKeys: [] key: c3 payload: k0000017 acks=all epoch 6
+baseOffset: 5 lastOffset: 5 count: 1 producerId: 2 producerEpoch: 0 partitionLeaderEpoch: 7 isTransactional: true
+| offset: 5 CreateTime: 7 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] endTxnMarker: COMMIT coordinatorEpoch: 0
+"""
+    assert read_dump(dump) == {"/data/incident-3": {"k0000017": 4, f"k{FIRST_MARKER + 7 * 10**9 + 5}": 5}}
 
 
 def test_what_was_acknowledged_and_is_nowhere_is_lost() -> None:
