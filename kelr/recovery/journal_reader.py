@@ -36,6 +36,8 @@ class OnePartition:
     """An election was asked for, and not surely without effect."""
     elected_before: bool = False
     """What `elected` was before the last election was asked for."""
+    stands: bool = False
+    """Kafka answered that it gave that order, and kelr has asked for none since."""
     in_order: bool = False
     """It was read with the order that it should have, after everything else, and nothing can change it any more."""
     moved_before: bool = False
@@ -198,6 +200,7 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
         if step in one.sent:
             one.uncertain[step] = one.sent[step]
         one.sent[step] = _moment(line)
+        one.stands = one.stands and step is JournalStep.ELECT
         if step is JournalStep.REORDER:
             one.moved_before, one.moved = one.moved, True
             one.order = _order(change)
@@ -213,6 +216,8 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
         one.sent.pop(step, None)
         if names["error"] in UNCERTAIN:
             one.uncertain[step] = _moment(line)
+        elif step is JournalStep.REORDER and names["error"] == NO_ERROR:
+            one.stands = not one.is_loose(JournalStep.RESTORE)
         elif step is JournalStep.ELECT and elects_nobody(names["error"]):
             one.elected = one.elected_before
         elif step is JournalStep.REORDER and is_refusal(names["error"]):

@@ -83,6 +83,7 @@ def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Request
     """Requests that know which ones of the run that was cut short may still take effect."""
     requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))
     requests.moved.update(at for at, one in journalled.partitions.items() if one.moved and not one.in_order)
+    requests.stands.update(at for at, one in journalled.partitions.items() if one.stands and not one.in_order)
     requests.elected.update(at for at, one in journalled.partitions.items() if one.elected)
     requests.seen.update((at, one.seen) for at, one in journalled.partitions.items() if one.seen is not None)
     for at, one in journalled.partitions.items():

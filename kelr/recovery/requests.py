@@ -31,6 +31,9 @@ REPEATED = UNCERTAIN | {
 }
 """Answers after which the request is repeated, if the partition is still as it was."""
 
+ORDERING = (JournalStep.REORDER, JournalStep.RESTORE)
+"""Requests that give partitions an order."""
+
 Again = Callable[[TopicPartition, PartitionState], bool]
 """Whether a partition that was read again still needs the request."""
 
@@ -47,6 +50,9 @@ class Requests:
     moved: set[TopicPartition] = field(default_factory=set)
     """Partitions that may have another order than their old one: it was asked for, neither surely refused nor, after
     that, the old one written, as Kafka said. What a broker tells does not count: it may lag behind."""
+    stands: set[TopicPartition] = field(default_factory=set)
+    """Partitions that have the order of their election unless somebody else gave them another one: Kafka answered that
+    it gave it, and kelr has asked for none since."""
     elected: set[TopicPartition] = field(default_factory=set)
     """Partitions whose election may have been carried out: it was asked for, and not surely without effect."""
     seen: dict[TopicPartition, tuple[tuple[int, ...], Moment]] = field(default_factory=dict)
@@ -175,6 +181,8 @@ class Requests:
             self.moved.update(asked)
         elif step is JournalStep.ELECT:
             self.elected.update(asked)
+        if step in ORDERING:
+            self.stands -= set(asked)
         self._mark(step, asked)
         self.sent.update((step, at) for at in asked)
         try:
@@ -190,6 +198,7 @@ class Requests:
             else:
                 self.late[step, at] = until
         if step is JournalStep.REORDER:
+            self.stands |= {at for at in asked if answers[at] == NO_ERROR}
             self.moved -= {at for at in asked if is_refusal(answers[at])} - moved_or_may_be
         elif step is JournalStep.RESTORE:
             self.moved -= {at for at in asked if answers[at] == NO_ERROR} - moved_or_may_be

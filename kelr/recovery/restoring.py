@@ -6,13 +6,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.model import PartitionState, PlannedElection, TopicPartition
+from kelr.engine.words import agree, brokers
+from kelr.model import BrokerStatus, Cluster, PartitionState, PlannedElection, TopicPartition
+from kelr.recovery.hand import INVALID_REPLICA_ASSIGNMENT
 from kelr.recovery.journal import JournalStep
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states, wait_until
-from kelr.recovery.requests import Requests
-
-_ORDERING = (JournalStep.REORDER, JournalStep.RESTORE)
+from kelr.recovery.requests import ORDERING, Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +56,51 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     wanted = {one.address: one for one in elections}
     moved = {at: one for at, one in wanted.items() if one.order != one.restores}
     outlast_elections(requests, tuple(wanted))
+    _look_for_rivals(requests, moved)
     lately = {at: one for at, one in moved.items() if requests.late_until((JournalStep.REORDER,), (at,)) is not None}
     answers = _restore(requests, moved, also_old=True)
     _keep(requests, moved, answers)
     # What came meanwhile, brokers may not show yet.
     answers.update(_restore(requests, lately, also_old=True))
     states = read_states(requests.site, tuple(wanted))
-    requests.see(
-        {
-            at: order_of(one, states[at])
-            for at, one in moved.items()
-            if states is not None and at in states and same_topic(one, states[at]) and _may_be_a_rivals(one, states[at])
-        }
-    )
+    requests.see(_rivals(moved, states))
     backs = {at: _back(requests, one, states, answers.get(at)) for at, one in wanted.items()}
     in_order = [at for at, back in backs.items() if back.settled]
     if in_order:
         requests.note(lambda: requests.journal.restored(in_order))
     return backs
+
+
+def _look_for_rivals(requests: Requests, moved: Mapping[TopicPartition, PlannedElection]) -> None:
+    """Remember the old order where kelr has not given it: Kafka had answered that it gave the temporary one.
+
+    With two replicas, and where the wanted one was the second, a kelr that took the temporary order for the partition's
+    own elects the first by the old one, and gives the temporary one back.
+    """
+    if requests.site.patience.moment().boot_id is None:
+        return  # nothing would tell when it has stood for long enough
+    given = {at: one for at, one in moved.items() if at in requests.stands and _fits_a_rival(one, one.restores)}
+
+    def is_another(state: PartitionState) -> bool:
+        return order_of(given[state.address], state) != given[state.address].restores
+
+    # A broker may not show yet what the controller has done.
+    states = wait_until(requests.site, tuple(given), is_another, patience_s=requests.site.patience.settle_s)
+    requests.see(_rivals(given, states, also_old=True))
+
+
+def _rivals(
+    moved: Mapping[TopicPartition, PlannedElection],
+    states: Mapping[TopicPartition, PartitionState] | None,
+    *,
+    also_old: bool = False,
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The orders by which another kelr may be electing."""
+    return {
+        at: order_of(one, states[at])
+        for at, one in moved.items()
+        if states is not None and at in states and may_be_a_rivals(one, states[at], also_old=also_old)
+    }
 
 
 def outlast_elections(requests: Requests, addresses: Collection[TopicPartition]) -> None:
@@ -93,19 +120,28 @@ def outlast_elections(requests: Requests, addresses: Collection[TopicPartition])
 def _restore(
     requests: Requests, moved: Mapping[TopicPartition, PlannedElection], *, also_old: bool
 ) -> dict[TopicPartition, str]:
-    """Send the old orders to those that have the temporary one.
+    """Send the old orders to those that have the temporary one, unless Kafka has answered that it gave the old one
+    again (`Requests.moved`): then it is somebody else's, or shown by a broker that lags behind.
 
     Args:
-        also_old: also where the old one is shown, and the temporary one may not be visible yet (`Requests.moved`).
+        also_old: also where the old one is shown, and the temporary one may not be visible yet.
     """
     states = read_states(requests.site, tuple(moved))
-    own = {
-        at: one
-        for at, one in moved.items()
-        if states is None or (at in states and _is_ours(one, states[at], also_old=also_old and at in requests.moved))
-    }
+
+    def is_to_go(at: TopicPartition, one: PlannedElection) -> bool:
+        if at not in requests.moved or states is None:
+            return at in requests.moved
+        state = states.get(at)
+        if state is None or not _is_ours(one, state, also_old=also_old):
+            return False
+        return not _rival_in_words(requests, one, order_of(one, state))
+
+    own = {at: one for at, one in moved.items() if is_to_go(at, one)}
     if not own:
         return {}
+    for at, one in own.items():
+        if states is not None and order_of(one, states[at]) == one.order:
+            requests.seen.pop(at, None)  # whoever gave it another one has given this one back
     site = requests.site
 
     def again(at: TopicPartition, state: PartitionState) -> bool:
@@ -127,10 +163,20 @@ def _is_ours(planned: PlannedElection, state: PartitionState, *, also_old: bool)
     return order == planned.order or (also_old and order == planned.restores)
 
 
-def _may_be_a_rivals(planned: PlannedElection, state: PartitionState) -> bool:
-    """Whether a kelr may elect by this order that found the temporary one, and took it for the partition's own."""
+def may_be_a_rivals(planned: PlannedElection, state: PartitionState, *, also_old: bool = False) -> bool:
+    """Whether a kelr may elect by this order that found the temporary one, and took it for the partition's own.
+
+    Args:
+        also_old: where the order is the old one, too.
+    """
     order = order_of(planned, state)
-    if order in {planned.order, planned.restores} or set(order) != set(planned.order):
+    if state.adding or state.removing or not same_topic(planned, state):
+        return False  # it would not give the temporary order back, which has other replicas
+    return _fits_a_rival(planned, order) and (also_old or order != planned.restores)
+
+
+def _fits_a_rival(planned: PlannedElection, order: tuple[int, ...]) -> bool:
+    if planned.order in {planned.restores, order} or set(order) != set(planned.order):
         return False
     return order == (order[0], *(replica for replica in planned.order if replica != order[0]))
 
@@ -141,7 +187,7 @@ def _keep(
     """While a request without an answer may still take effect, look again, and restore again."""
     patience = requests.site.patience
     told, deadline = False, patience.now_s() + 2 * patience.late_s
-    while requests.late_until(_ORDERING, tuple(moved)) is not None and patience.now_s() < deadline:
+    while requests.late_until(ORDERING, tuple(moved)) is not None and patience.now_s() < deadline:
         if not told:
             requests.tell(Stage.LATE, "a request went without an answer: waiting until it can take effect no more")
             told = True
@@ -164,36 +210,65 @@ def _back(
     if not same_topic(planned, state):
         return Back(False, True, "the topic was deleted, and another one made under its name: left alone", state)
     order = order_of(planned, state)
-    if planned.order != planned.restores and requests.late_until(_ORDERING, (planned.address,)) is not None:
+    if planned.order != planned.restores and requests.late_until(ORDERING, (planned.address,)) is not None:
         text = f"its order is {_ids(order)}, and a request without an answer may change it yet"
         return Back(order == planned.restores, False, text, state, failed)
     why = f": Kafka answers {failed}" if failed else ""
+    text = _rival_in_words(requests, planned, order)
+    if text:
+        return Back(False, False, text, state, failed)
     if order == planned.restores:
         if planned.order == planned.restores or planned.address not in requests.moved:
             return Back(True, True, "", state)
         text = f"its order is told to be {_ids(order)}, and it is not sure that it was restored{why}"
         return Back(False, False, text, state, failed)
-    since = requests.seen.get(planned.address)
-    if _may_be_a_rivals(planned, state) and since is not None:
-        patience = requests.site.patience
-        left_s = patience.rival_s - since[1].age_s(patience.moment())
-        if left_s > 0:
-            ways = (
-                f"or in {math.ceil(left_s / 60)} min"
-                if since[1].boot_id is not None
-                else f"or when you have given it {_ids(planned.restores)} by hand: this system does not tell for how"
-                " long it has stood"
-            )
-            text = (
-                f"its order is {_ids(order)}: a kelr of another machine may be electing by it, and restore"
-                f" {_ids(planned.order)} then; look again when it has ended, {ways}"
-            )
-            return Back(False, False, text, state, failed)
+    if order == planned.order and planned.address not in requests.moved:
+        text = (
+            f"Kafka answered that it gave it {_ids(planned.restores)} again, and {_ids(order)} is shown: somebody else"
+            " gave it that since, or the broker that was asked lags behind: left alone"
+        )
+        return Back(False, True, text, state, failed)
     if order != planned.order:
         text = f"somebody else gave it the order {_ids(order)} meanwhile: left alone"
         return Back(False, True, text, state, failed)
     text = f"its order is {_ids(order)}, and {_ids(planned.restores)} could not be restored{why}"
+    if failed == INVALID_REPLICA_ASSIGNMENT:
+        text += _without_unregistered(requests.site.source.cluster(), planned)
     return Back(False, False, text, state, failed)
+
+
+def _rival_in_words(requests: Requests, planned: PlannedElection, order: tuple[int, ...]) -> str:
+    """That another kelr may be electing by this order; empty where none is, or not any more."""
+    since = requests.seen.get(planned.address)
+    if since is None or since[0] != order or not _fits_a_rival(planned, order):
+        return ""
+    patience = requests.site.patience
+    left_s = patience.rival_s - since[1].age_s(patience.moment())
+    if left_s <= 0:
+        return ""
+    ways = f"or in {math.ceil(left_s / 60)} min"
+    if since[1].boot_id is None:
+        by_hand = f"when you have given it {_ids(planned.restores)} by hand"
+        ways = f"or {by_hand}: this system does not tell for how long it has stood"
+    return (
+        f"its order is {_ids(order)}: a kelr of another machine or user may be electing by it, and restore"
+        f" {_ids(planned.order)} then; look again when it has ended, {ways}"
+    )
+
+
+def _without_unregistered(cluster: Cluster, planned: PlannedElection) -> str:
+    """What to do where Kafka takes no order that names one of the brokers any more, as long as it is not registered
+    (ReplicationControlManager.validateManualPartitionAssignment)."""
+    gone = [one for one in planned.restores if cluster.status(one) is BrokerStatus.UNREGISTERED]
+    if not gone and all(cluster.status(one) is not BrokerStatus.OFFLINE for one in planned.restores):
+        return ""
+    who = f"{brokers(gone)} {agree(len(gone), 'is', 'are')}" if gone else f"a broker of {_ids(planned.restores)} is"
+    it, left = agree(len(gone), "it", "them") if gone else "it", [one for one in planned.restores if one not in gone]
+    such_as = f", such as {_ids(left)}," if gone else ""
+    return (
+        f": {who} not registered. Run this again when that has changed; or, if it stays so, give the partition replicas"
+        f" without {it}{such_as} with kafka-reassign-partitions.sh, and run this again then: that ends it"
+    )
 
 
 def _ids(replicas: Sequence[int]) -> str:

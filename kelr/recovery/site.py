@@ -30,14 +30,28 @@ class Patience:
     """How long a request without an answer may still take effect: a broker keeps what it has to pass on to the
     controller for 60 s while there is none (BrokerServer, clientToControllerChannelManager), and the controller has
     10 s (`kelr.sources.live.changes.LONGEST_REQUEST_S`)."""
-    rival_s: float = 600.0
-    """How long an order stands by which a kelr of another machine elects: its batch waits for less than that in all."""
+    answered_s: float = 12.0
+    """How long one request is waited for (`kelr.sources.live.changes`)."""
     step_s: float = 0.2
     """Between two looks."""
     sleep: Callable[[float], None] = time.sleep
     now_s: Callable[[], float] = time.monotonic
     moment: Callable[[], Moment] = steady_time.now
     """Now, for the journal: how old its lines are is told by this clock, which nobody sets."""
+
+    @property
+    def rival_s(self) -> float:
+        """How long an order stands at most by which a kelr elects that does not share this state directory: the sum of
+        what its batch may wait for between its reordering and its last restoring, in seconds.
+
+        Every request may be repeated, answered late, and be seen late. One reorders, one elects for each of three kinds
+        of election. Restoring waits for late elections, restores, looks for late reorderings for twice as long,
+        restores in the last of these looks, and once after them; and Ctrl-C begins it again. What is read in between
+        may take as long as four requests.
+        """
+        request_s = self.answer_s + self.answered_s + self.settle_s
+        restoring_s = self.late_s + request_s + 2 * self.late_s + request_s + request_s
+        return 4 * request_s + 2 * restoring_s + 4 * request_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.reading import selection_of
-from kelr.recovery.restoring import order_of, same_topic
+from kelr.recovery.restoring import may_be_a_rivals, order_of, same_topic
 from kelr.recovery.shelf import is_blank, is_ended, journal_files
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source, silence_of
@@ -272,7 +272,9 @@ def _text(
         return f"{leads}; it still has the order of its election"
     order = order_of(planned, state)
     if order != planned.restores:
-        return f"{leads}; its order is neither the old one nor that of its election: somebody else has changed it"
+        electing = ", or a kelr of another machine or user is electing by it" if may_be_a_rivals(planned, state) else ""
+        third = "its order is neither the old one nor that of its election: somebody else has changed it"
+        return f"{leads}; {third}{electing}"
     return leads
 
 

@@ -406,20 +406,28 @@ def test_undo_that_cannot_write_an_election_down_leaves_the_journal_open(
 
 
 @pytest.mark.parametrize("mend", [resume, undo])
+@pytest.mark.parametrize(
+    ("layout", "answered"), [((3, 1, 2), False), ((3, 2, 1), True)], ids=["another-order", "the-old-order"]
+)
 def test_another_host_has_planned_by_the_order_of_a_killed_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[..., PutRight]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    mend: Callable[..., PutRight],
+    layout: tuple[int, ...],
+    answered: bool,
 ) -> None:
     """It restores that order in the end. Whenever the killed run is mended, its journal is open until that is undone.
 
     But for the milliseconds between the rival's last look and its reordering (2 to 4): nothing that kelr can ask of
-    Kafka is bound to the order that was there before.
+    Kafka is bound to the order that was there before. Where the wanted replica was the second, as with two replicas,
+    the rival elects by the old order.
     """
     still_open = 0
     for moment in (0, 1, *range(5, 100)):
-        world, here, there = leaderless(FEW), tmp_path / f"{moment}-here", tmp_path / f"{moment}-there"
-        path = _cut_short_reordered(world, here)
+        world, here, there = leaderless((layout,)), tmp_path / f"{moment}-here", tmp_path / f"{moment}-there"
+        path = _cut_short_reordered(world, here, monkeypatch, answered=answered)
         rival = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
-        assert [(one.restores, one.order) for one in rival.elections] == [((2, 3, 1), (3, 2, 1))]
+        assert [(one.restores, one.order[0]) for one in rival.elections] == [(world.state().replicas, 3)]
         world.happens[moment] = lambda: mend(path, **world.common(here))  # noqa: B023
         with monkeypatch.context() as patch:
             watch_files(world, patch)
@@ -432,15 +440,62 @@ def test_another_host_has_planned_by_the_order_of_a_killed_run(
         for journal in left:
             assert mend(journal.path, **world.common(here)).good
         assert open_journals(here, CLUSTER_ID) == ()
-        assert world.state().replicas == FEW[0], moment
+        assert world.state().replicas == layout, moment
     assert (moment > 20, still_open > 5) == (True, True)
 
 
-def _cut_short_reordered(world: World, state: Path) -> Path:
-    """Killed right after the reordering; nothing can come late any more."""
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_the_old_order_that_kelr_has_not_given_is_held_for_a_rivals(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[..., PutRight]
+) -> None:
+    """Until it has stood for longer than a rival's would; then it is the partition's own."""
+    world = leaderless(((3, 2, 1),))
+    path = _cut_short_reordered(world, tmp_path, monkeypatch, answered=True)
+    world.after(Reassigned(AT, (3, 2, 1)))
+    for _ in range(2):
+        (order,) = mend(path, **world.common(tmp_path)).orders
+        assert (order.settled, order.text.split(";")[0]) == (
+            False,
+            "its order is [3,2,1]: a kelr of another machine or user may be electing by it, and restore [2,3,1] then",
+        )
+        world.sleep(600)
+    world.sleep(100)
+    assert mend(path, **world.common(tmp_path)).good
+
+
+def test_an_order_stands_for_less_than_a_rivals_is_looked_out_for(tmp_path: Path) -> None:
+    """No request is answered, and somebody presses Ctrl-C in the last wait."""
+    world = leaderless(FEW)
+    world.faults["reorder"] = [Fault(NO_ANSWER, done=True), *[Fault(NO_ANSWER, done=False)] * 1000]
+    world.faults["elect"] = [Fault(NO_ANSWER, done=False)] * 1000
+    interrupts = [250.0]
+
+    def sleep(seconds: float) -> None:
+        world.sleep(seconds)
+        if interrupts and world.now_s > interrupts[0]:
+            interrupts.clear()
+            raise KeyboardInterrupt
+
+    patience = replace(world.patience(), sleep=sleep)
     plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
-    assert _killed(world, 1, lambda: _apply(world, plan, state))
-    assert world.state().replicas == (2, 3, 1)
+    apply_plan(plan, **{**world.common(tmp_path), "patience": patience}, consented=CONSENT)
+    assert interrupts == []
+    assert 400 < world.now_s < patience.rival_s
+
+
+def _cut_short_reordered(
+    world: World, state: Path, monkeypatch: pytest.MonkeyPatch | None = None, *, answered: bool = False
+) -> Path:
+    """Killed right after the reordering, or after the line of its answer; nothing can come late any more."""
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    if answered and monkeypatch is not None:
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            assert _killed(world, 7, lambda: _apply(world, plan, state))
+        assert world.before_revival[-1] == "after line answer"
+    else:
+        assert _killed(world, 1, lambda: _apply(world, plan, state))
+    assert world.state().replicas == plan.elections[0].order
     world.sleep(100)
     (journal,) = open_journals(state, CLUSTER_ID)
     return journal.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal import cluster_lock
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.mending import PutRight
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import find_journal, journal_files, open_journals
@@ -114,22 +116,27 @@ def test_undo_leaves_alone_what_somebody_else_has_ordered(tmp_path: Path, monkey
 def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rebooted: bool
 ) -> None:
-    """It would give the order of this run back; one that stands for ten minutes is somebody's own."""
+    """It would give the order of this run back; one that stands for longer than that takes is somebody's own."""
     world = leaderless()
     _cut_short(world, tmp_path, monkeypatch)
     world.after(events.Reassigned(AT, (1, 2, 3)))
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    (told,) = status(SimulatedSource(world), tmp_path).journals[0].partitions
+    assert told.text == (
+        "nobody leads; its order is neither the old one nor that of its election: somebody else has changed it, or a"
+        " kelr of another machine or user is electing by it"
+    )
     done = undo(journal.path, **world.common(tmp_path))
     (order,) = done.orders
     assert (done.closed, order.restored, order.settled) == (False, False, False)
     assert order.text == (
-        "its order is [1,2,3]: a kelr of another machine may be electing by it, and restore [2,3,1] then; look again"
-        " when it has ended, or in 10 min"
+        "its order is [1,2,3]: a kelr of another machine or user may be electing by it, and restore [2,3,1] then;"
+        " look again when it has ended, or in 21 min"
     )
     if rebooted:
         world.boot_id = "second"
         assert not undo(journal.path, **world.common(tmp_path)).closed
-    world.sleep(500)
+    world.sleep(1100)
     assert not undo(journal.path, **world.common(tmp_path)).closed
     world.sleep(200)
     done = undo(journal.path, **world.common(tmp_path))
@@ -140,6 +147,32 @@ def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
     )
     assert open_journals(tmp_path, CLUSTER_ID) == ()
     assert world.state().replicas == (1, 2, 3)
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+@pytest.mark.parametrize("back", [True, False], ids=["registered-again", "given-up"])
+def test_an_order_that_names_a_broker_that_is_not_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mend: Callable[..., PutRight], back: bool
+) -> None:
+    """Kafka takes none that does: the journal is open until the broker is back, or the partition does without it."""
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    world.after(events.BrokerUnregistered(1))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = mend(journal.path, **world.common(tmp_path))
+    assert (done.closed, done.orders[0].text) == (
+        False,
+        "its order is [2,3,1], and [3,1,2] could not be restored: Kafka answers INVALID_REPLICA_ASSIGNMENT: broker 1 is"
+        " not registered. Run this again when that has changed; or, if it stays so, give the partition replicas without"
+        " it, such as [3,2], with kafka-reassign-partitions.sh, and run this again then: that ends it",
+    )
+    if back:
+        returns(world, 1)
+    else:
+        world.after(events.Reassigned(AT, (3, 2)))
+    done = mend(journal.path, **world.common(tmp_path))
+    assert (done.closed, done.orders[0].restored) == (True, back)
+    assert world.state().replicas == ((3, 1, 2) if back else (3, 2, 1))  # 1 goes when the reassignment is complete
 
 
 def test_an_order_that_could_not_be_restored_is_no_sign_of_the_planned_election(
