@@ -197,9 +197,20 @@ class SimulatedCluster:
             return None
         return f"last fetched with broker epoch {fetched}, and is registered with {registration.epoch}"
 
-    def propose(self, address: TopicPartition, isr: tuple[int, ...]) -> SimulatedCluster:
-        """The leader sends AlterPartition; the request is under way until `deliver`."""
-        return self._with_replication(address, rep.proposed(self.replication[address], isr))
+    def propose(
+        self, address: TopicPartition, isr: tuple[int, ...], *, epochs_of_fetches: bool = True
+    ) -> SimulatedCluster:
+        """The leader sends AlterPartition; the request is under way until `deliver`.
+
+        Args:
+            epochs_of_fetches: whether the members' broker epochs are those of their last fetches, as KIP-903 has it;
+                else those of the registrations, which it rejects.
+        """
+        asking = rep.proposed(self.replication[address], isr)
+        if not epochs_of_fetches and asking.leadership is not None:
+            # The controller compares nothing where it is told nothing: a registration's own epoch is always the latest.
+            asking = replace(asking, leadership=replace(asking.leadership, proposed_epochs={}))
+        return self._with_replication(address, asking)
 
     def deliver(self, address: TopicPartition) -> tuple[SimulatedCluster, Stepped]:
         """The proposed ISR reaches the controller, with the broker epochs that the leader learnt from fetches."""

@@ -44,7 +44,10 @@ def _deliver(cluster: SimulatedCluster, directive: Directive) -> Result:
 def _propose(cluster: SimulatedCluster, directive: Directive) -> Result:
     """The leader sends another ISR. It adds only followers that have caught up and that, by its metadata cache, the
     controller would let in; with nobody else to add or to drop it sends nothing."""
-    directive.allow()
+    directive.allow("epochs")
+    if directive.options.get("epochs", "metadata") != "metadata":
+        raise directive.error("epochs= says whose broker epochs are sent", next_step="epochs=metadata, or leave it out")
+    of_fetches = "epochs" not in directive.options
     at = address(cluster, directive)
     isr = directive.parsed_ids(rest(directive, "an ISR")[0])
     leader = cluster.serving(at)
@@ -57,12 +60,13 @@ def _propose(cluster: SimulatedCluster, directive: Directive) -> Result:
             raise directive.error(
                 f"{member} has not caught up with leader {leader}", next_step=f"replicate {member} first"
             )
-    kept_out = {one: why for one in isr if one not in partition.isr and (why := cluster.not_let_in(at, one))}
+    asked = isr if of_fetches else ()
+    kept_out = {one: why for one in asked if one not in partition.isr and (why := cluster.not_let_in(at, one))}
     lines = [f"leader {leader} does not propose {member}: it {why}" for member, why in kept_out.items()]
     left = tuple(member for member in isr if member not in kept_out)
     if kept_out and set(left) == set(partition.isr):
         return cluster, lines
-    return cluster.propose(at, left), lines
+    return cluster.propose(at, left, epochs_of_fetches=of_fetches), lines
 
 
 def _elect(cluster: SimulatedCluster, directive: Directive) -> Result:
@@ -157,8 +161,9 @@ SPECS = (
     Spec("isr", "[TOPIC:P] 1,2", "the leader reports another ISR (AlterPartition), and is answered at once", _isr),
     Spec(
         "propose",
-        "[TOPIC:P] 1,2",
-        "the leader sends the same request, and it is under way: the high watermark waits for both ISRs' members",
+        "[TOPIC:P] 1,2 [epochs=metadata]",
+        "the leader sends the same request, and it is under way: the high watermark waits for both ISRs' members."
+        " epochs=metadata has it carry the registrations' broker epochs, not the fetches': what KIP-903 rejects",
         _propose,
     ),
     Spec("deliver", "[TOPIC:P]", "the request that is under way reaches the controller, and is answered", _deliver),

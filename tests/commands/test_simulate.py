@@ -83,12 +83,61 @@ def test_the_decision_is_said_again_only_when_it_changes(kelr: Kelr, tmp_path: P
     assert lines[-2:] == ["  nothing is lost", "  = a:0 healthy: advice: wait 1"]
 
 
+WORKED_EXAMPLES = {
+    "kip-903-notable-exception",
+    "kip-903-race",
+    "kip-903-timeline",
+    "kip-966-delivery-plan",
+    "kip-966-four-brokers-min-isr-3",
+    "kip-966-maximal-isr",
+    "kip-966-motivation",
+    "kip-966-rejected-replies",
+    "vanlightly-5.2.1-cases-a-to-g",
+    "vanlightly-5.2.2",
+    "vanlightly-5.3.3",
+}
+"""Those of the requirement documents, by their own names for them."""
+REJECTED = {
+    # What the rejected idea loses at its worst moment; 0: it costs something else.
+    "kip-903-rejected-epoch-from-metadata": 10,
+    "kip-903-rejected-leader-epoch-bump": 0,
+    "kip-903-rejected-smart-election": 7,
+    "kip-966-rejected-log-inspection": 6,
+    "kip-966-rejected-number-of-replies": 4,
+    "kip-966-rejected-shadow-isr": 7,
+    "kip-966-rejected-soft-min-isr": 0,
+}
+
+
 def test_scenarios_that_come_with_kelr(kelr: Kelr) -> None:
     listed = json.loads(kelr("simulate", "--list", "-o", "json").out)["items"]
-    assert [item["name"] for item in listed] == ["kip-966-motivation", "vanlightly-5.2.2", "vanlightly-5.3.3"]
+    assert [item["name"] for item in listed] == sorted(WORKED_EXAMPLES | REJECTED.keys())
     assert all(item["about"].endswith(".") for item in listed)
     for item in listed:
         assert kelr("simulate", item["name"], "--check").code == 0
+
+
+@pytest.mark.parametrize(("name", "lost"), REJECTED.items())
+def test_a_rejected_alternative_shows_why(kelr: Kelr, name: str, lost: int) -> None:
+    """And the rules that were chosen lose nothing of the same, where the scenario plays them."""
+    counts = [int(count) for count in re.findall(r" lost=(\d+) ", kelr("simulate", name).out)]
+    assert max(counts, default=0) == lost
+    assert (
+        not counts
+        or counts[-1] == 0
+        or name
+        in {
+            "kip-903-rejected-epoch-from-metadata",
+            "kip-966-rejected-number-of-replies",
+        }
+    )
+
+
+def test_a_proposal_by_metadata_is_all_that_can_be_said_of_broker_epochs(kelr: Kelr, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.txt"
+    path.write_text("# Wrong.\ncluster brokers=1,2\ntopic a replicas=1,2\npropose 1 epochs=old\n", encoding="utf-8")
+    ran = kelr("simulate", str(path))
+    assert (ran.code, "epochs= says whose broker epochs are sent" in ran.err) == (2, True)
 
 
 def shown(kelr: Kelr, name: str, prefix: tuple[str, ...]) -> list[str]:
