@@ -99,20 +99,18 @@ class AppendOnlyFile:
     def append(self, *records: Mapping[str, Any]) -> None:
         """Write these objects, one a line, and return when they are on the disk.
 
+        Each is there before the next is begun: a power cut leaves a torn last line, and none in the middle.
+
         Raises:
             UsageError: they could not be written; then none of them counts.
         """
-        lines = "".join(
-            json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in records
-        ).encode()
-        if not lines:
-            return
         before = os.fstat(self._descriptor).st_size
         try:
-            written = 0
-            while written < len(lines):
-                written += os.write(self._descriptor, lines[written:])
-            os.fsync(self._descriptor)
+            for record in records:
+                line = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+                while line:
+                    line = line[os.write(self._descriptor, line) :]
+                os.fsync(self._descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, before)

@@ -117,7 +117,9 @@ def apply_plan(
                 cluster_id=cluster_id,
                 plan_id=name,
                 command=command,
+                who=who,
                 consented=consented,
+                consented_by=who,
                 keep_order=keep_order,
                 expires_at_ms=plan.expires_at_ms,
             )
@@ -197,7 +199,10 @@ class Run:
     cluster_id: str | None
     plan_id: str | None
     command: str
+    who: Who
+    """Who has it carried out."""
     consented: Consented
+    consented_by: Who
     keep_order: bool
     expires_at_ms: int
     """No batch is begun after this, in milliseconds since 1970 UTC."""
@@ -301,13 +306,14 @@ class Run:
                 yield election_line(
                     one,
                     result,
-                    at_ms=self.site.clock_ms(),
-                    who=self.site.who,
+                    at=self.site.now(),
+                    who=self.who,
                     command=self.command,
                     cluster_id=self.cluster_id,
                     plan_id=self.plan_id,
                     journal=self.journal.path.name,
                     consented=self.consented,
+                    consented_by=self.consented_by,
                 )
 
     def _pause(self, pause_s: float, done: int, total: int) -> str:

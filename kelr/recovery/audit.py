@@ -21,7 +21,8 @@ from kelr.errors import BadInputError, RefusedError
 from kelr.recovery.places import audit_file
 from kelr.recovery.who import Who
 
-_LOCK_TIMEOUT_S = 10.0
+_LOCK_TIMEOUT_S = 60.0
+"""Longer than the lines of the largest batch take on a slow disk, at 30 ms each."""
 _LOCK_STEP_S = 0.02
 _FIRST_MS, _LAST_MS = 0, 253_402_300_799_999
 """From 1970 to the end of the year 9999, in milliseconds."""
@@ -78,13 +79,17 @@ class AuditRecord:
     loss: Mapping[str, Any] | None = None
     """The loss that was shown: grade, and bounds as [at least, at most]."""
     consent: Mapping[str, Any] = field(default_factory=dict)
-    """What was needed, and what was given: ``needed``, ``yes``, ``accept_loss``."""
+    """What was needed, and what was given: ``needed``, ``yes``, ``accept_loss``; and who gave it: ``user``, ``host``,
+    ``principal``."""
     force_reason: str | None = None
     error: str | None = None
     """Kafka's name of an error."""
     text: str = ""
     asked: bool | None = None
     """Of an election: whether it was asked for, and may have been carried out; None: not recorded."""
+    boot_id: str | None = None
+    boot_ms: int | None = None
+    """Of an election: the same time as `at_ms`, by a clock that nobody sets (`kelr.recovery.steady_time.Moment`)."""
 
     @property
     def when(self) -> str:
@@ -102,7 +107,7 @@ def append(state_directory: Path, *records: AuditRecord, sleep: Callable[[float]
 
     Raises:
         UsageError: it cannot be written.
-        RefusedError: another process has held its lock for 10 seconds.
+        RefusedError: another process has held its lock for a minute.
     """
     with _opened(audit_file(state_directory), sleep) as file:
         file.append(*({"when": record.when, **asdict(record)} for record in records))
@@ -148,8 +153,18 @@ def _opened(path: Path, sleep: Callable[[float], None]) -> AppendOnlyFile:
 
 _FIELDS = frozenset(AuditRecord.__dataclass_fields__)
 _TEXTS = ("command", "topic", "user", "host", "result", "version", "text")
-_TEXTS_OR_NONE = ("cluster_id", "principal", "plan_id", "journal", "election", "method", "force_reason", "error")
-_NUMBERS_OR_NONE = ("partition", "wanted")
+_TEXTS_OR_NONE = (
+    "cluster_id",
+    "principal",
+    "plan_id",
+    "journal",
+    "election",
+    "method",
+    "force_reason",
+    "error",
+    "boot_id",
+)
+_NUMBERS_OR_NONE = ("partition", "wanted", "boot_ms")
 _TRUE_FALSE_OR_NONE = ("asked",)
 _OBJECTS = ("before", "after", "consent")
 

@@ -24,6 +24,7 @@ from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.restoring import Back
+from kelr.recovery.steady_time import Moment, WrittenAt
 from kelr.recovery.who import Who
 
 
@@ -31,18 +32,25 @@ def election_line(
     planned: PlannedElection,
     result: Applied,
     *,
-    at_ms: int,
+    at: WrittenAt,
     who: Who,
     command: str,
     cluster_id: str | None,
     plan_id: str | None,
     journal: str | None,
     consented: Consented,
+    consented_by: Who,
 ) -> AuditRecord:
-    """The line of one planned election: what it stood on, what was shown and accepted, what came of it."""
+    """The line of one planned election: what it stood on, what was shown and accepted, and by whom, what came of it.
+
+    Args:
+        who: had it carried out; after `resume` not who gave the consent.
+    """
     evidence = planned.evidence
     return AuditRecord(
-        at_ms=at_ms,
+        at_ms=at.ms,
+        boot_id=at.moment.boot_id,
+        boot_ms=None if at.moment.boot_id is None else at.moment.ms,
         what=AuditWhat.ELECTION,
         command=command,
         topic=planned.topic,
@@ -74,6 +82,7 @@ def election_line(
             "needed": planned.consent.value,
             "yes": consented.yes,
             "accept_loss": None if consented.accept_loss is None else str(consented.accept_loss),
+            **asdict(consented_by),
         },
         force_reason=consented.force_reason,
         error=result.error,
@@ -221,8 +230,9 @@ class Recorded:
     """Lines by what they were about: topic, partition, wanted leader, leader epoch before; the newest of each. A plan
     that was edited has another name, and may have the same elections."""
     replays: tuple[AuditRecord, ...] = ()
-    late_until_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Until when an unclean election of a partition may come yet that went without an answer."""
+    late: Mapping[TopicPartition, tuple[int, WrittenAt]] = field(default_factory=dict)
+    """Until when an unclean election of a partition may come yet that went without an answer, by the wall clock of when
+    it was written."""
     newest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
     """When the newest election of a topic and partition was."""
 
@@ -231,18 +241,24 @@ class Recorded:
         """The lines that tell of elections and replays."""
         elections: dict[tuple[object, ...], AuditRecord] = {}
         newest: dict[tuple[object, ...], int] = {}
-        late: dict[TopicPartition, int] = {}
+        late: dict[TopicPartition, tuple[int, WrittenAt]] = {}
         replays = []
         for row in rows:
             if row.what is AuditWhat.ELECTION:
                 until_ms = row.after.get("late_until_ms")
                 if row.partition is not None and isinstance(until_ms, int):
-                    late[TopicPartition(row.topic, row.partition)] = until_ms
+                    at = WrittenAt(row.at_ms, Moment(row.boot_id, row.boot_ms or 0))
+                    late[TopicPartition(row.topic, row.partition)] = until_ms, at
                 elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
                 newest[row.topic, row.partition] = row.at_ms
             elif row.what is AuditWhat.RESCUE:
                 replays.append(row)
         return cls(elections, tuple(replays), late, newest)
+
+    def late_until_ms(self, at: TopicPartition, now: WrittenAt) -> int:
+        """Until when an unclean election of a partition may come yet, by the wall clock as it is set now; 0: none."""
+        until_ms, written = self.late.get(at, (0, now))
+        return written.now_of(until_ms, now) if until_ms else 0
 
 
 def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lost | None:
@@ -255,7 +271,7 @@ def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lo
     found = lost_by(planned, seen, recorded, perhaps_another=elected is Elected.PERHAPS_ANOTHER)
     if found is None or row is None:
         return found
-    accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")
+    accepted = accepted_in_words(row)
     again = 0
     if known.newest.get((planned.topic, planned.partition)) == row.at_ms:
         after = (one for one in known.replays if (one.topic, one.partition) == (at.topic, at.partition))

@@ -15,7 +15,7 @@ from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, elects_nobody, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
-from kelr.recovery.steady_time import UNKNOWN, Moment
+from kelr.recovery.steady_time import UNKNOWN, Moment, WrittenAt
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 
@@ -45,8 +45,8 @@ class OnePartition:
     seen: tuple[tuple[int, ...], Moment] | None = None
     """The order by which another kelr may be electing, and when it was seen first in this boot."""
     applied: Applied | None = None
-    applied_ms: int = 0
-    """When that was written, in milliseconds."""
+    applied_at: WrittenAt = field(default_factory=WrittenAt)
+    """When that was written."""
     audited: bool = True
     """The audit log has it."""
 
@@ -176,7 +176,8 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
         for record in line["results"]:
             result = applied_of_record(record)
             one = _one(found, result.address)
-            one.applied, one.applied_ms, one.audited = result, found.last_ms, bool(line.get("audited", True))
+            one.applied, one.audited = result, bool(line.get("audited", True))
+            one.applied_at = WrittenAt(found.last_ms, _moment(line))
     elif "name" in line:
         _config(found, kind, line)
     elif kind is Line.RESTORED:

@@ -18,6 +18,7 @@ from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, outlast_elections, put_back
 from kelr.recovery.site import Site
+from kelr.recovery.steady_time import WrittenAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,8 @@ def mend(
 def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
     """What the run did and could not record: results of its elections, and a hold that was put back."""
     for planned in journalled.not_audited:
-        at_ms = journalled.partitions[planned.address].applied_ms
-        yield found_line(planned, _applied(journalled, planned), journalled, at_ms=at_ms)
+        at = journalled.partitions[planned.address].applied_at
+        yield found_line(planned, _applied(journalled, planned), journalled, at=at)
     if journalled.plan is None and journalled.ending is None and not journalled.configs_left:
         for config in journalled.configs.values():
             yield config_line(
@@ -174,18 +175,21 @@ def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
             )
 
 
-def found_line(planned: PlannedElection, result: Applied, journalled: Journalled, *, at_ms: int) -> audit.AuditRecord:
+def found_line(
+    planned: PlannedElection, result: Applied, journalled: Journalled, *, at: WrittenAt
+) -> audit.AuditRecord:
     """The line of an election that the journal's run asked for and could not record: it names who did and consented."""
     return election_line(
         planned,
         result,
-        at_ms=at_ms,
+        at=at,
         who=journalled.who,
         command=journalled.command,
         cluster_id=journalled.cluster_id,
         plan_id=journalled.plan_id,
         journal=journalled.path.name,
         consented=journalled.consented,
+        consented_by=journalled.who,
     )
 
 

@@ -133,12 +133,13 @@ class _Resuming:
         elections = self._journalled.planned
         now = {at: requests.told(elections[at], result) for at, result in found.items() if result is not None}
         results.update(now)
-        failure = self._note([one for one in left if one.address in now], now)
+        failure = self._note([one for one in left if one.address in now and self._is_begun(one)], now, before=True)
+        failure = failure or self._note([one for one in left if one.address in now and not self._is_begun(one)], now)
         rest = [one for one in left if one.address not in now]
         try:
             if failure is not None:
                 raise failure
-            done = self._run(mended.settled).all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
+            done = self._run(settled=mended.settled).all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
         except NotRecordedError as error:
             results.update((result.address, result) for result in error.results)
             raise _not_recorded(error.message, plan, results) from error
@@ -171,8 +172,7 @@ class _Resuming:
             return result(Ended.NOT_RESTORED if state is not None else Ended.UNKNOWN, back.text, back.error)
         if states is None:
             return result(Ended.UNKNOWN, "no broker answers: nobody knows yet who leads")
-        begun = asked or (one is not None and one.order is not None)
-        if state is not None and begun and same_topic(planned, state) and state.leader is not None:
+        if state is not None and self._is_begun(planned) and same_topic(planned, state) and state.leader is not None:
             if state.leader == planned.elect:
                 return result(Ended.DONE, "it was elected before the run was cut short")
             if planned.method is not Method.PREFERRED:
@@ -181,20 +181,32 @@ class _Resuming:
             return result(Ended.REFUSED, "the plan has expired meanwhile: look again and make a new one")
         return None
 
-    def _note(
-        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied]
-    ) -> KelrError | None:
-        """Into audit log and journal; why one of them could not be written, where it could not."""
-        return self._run(False).record(elections, [results[one.address] for one in elections]) if elections else None
+    def _is_begun(self, planned: PlannedElection) -> bool:
+        """Whether the run that was cut short asked for the election, or for the order before it."""
+        one = self._journalled.partitions.get(planned.address)
+        return one is not None and (one.elected or one.order is not None)
 
-    def _run(self, settled: bool) -> Run:
+    def _note(
+        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied], *, before: bool = False
+    ) -> KelrError | None:
+        """Into audit log and journal; why one of them could not be written, where it could not.
+
+        Args:
+            before: the run that was cut short has begun them: it has done what is told.
+        """
+        run = self._run(settled=False, before=before)
+        return run.record(elections, [results[one.address] for one in elections]) if elections else None
+
+    def _run(self, *, settled: bool, before: bool = False) -> Run:
         return Run(
             site=self._site,
             journal=self._journal,
             cluster_id=self._journalled.cluster_id,
             plan_id=self._journalled.plan_id,
-            command=self._command,
+            command=self._journalled.command if before else self._command,
+            who=self._journalled.who if before else self._site.who,
             consented=self._journalled.consented,
+            consented_by=self._journalled.who,
             keep_order=self._journalled.keep_order,
             expires_at_ms=0 if self._journalled.plan is None else self._journalled.plan.expires_at_ms,
             may_end=settled,

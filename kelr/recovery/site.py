@@ -13,7 +13,7 @@ from kelr.errors import RefusedError
 from kelr.recovery import steady_time
 from kelr.recovery.hand import Hand
 from kelr.recovery.progress import ApplyEvent, Report, silent
-from kelr.recovery.steady_time import Moment
+from kelr.recovery.steady_time import Moment, WrittenAt
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 
@@ -68,6 +68,9 @@ class Site:
     rules: RuleSet | None = None
     report: Report = silent
     patience: Patience = field(default_factory=Patience)
+
+    def now(self) -> WrittenAt:
+        return WrittenAt(self.clock_ms(), self.patience.moment())
 
     def tell(self, event: ApplyEvent) -> None:
         """Report a moment. A report that fails, to a pipe that was closed or a terminal that is gone, stops nothing:

@@ -29,6 +29,21 @@ UNKNOWN = Moment(None, 0)
 """When it was is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenAt:
+    """When something was written down: by the wall clock, for people, and by one that nobody sets."""
+
+    ms: int = 0
+    """Milliseconds since 1970 UTC."""
+    moment: Moment = UNKNOWN
+
+    def now_of(self, then_ms: int, now: WrittenAt) -> int:
+        """When `then_ms`, by the wall clock as it was set here, is by that of `now`: it may have been set in between.
+        In another boot nothing tells of that."""
+        same_boot = self.moment.boot_id is not None and self.moment.boot_id == now.moment.boot_id
+        return then_ms - self.ms + self.moment.ms - now.moment.ms + now.ms if same_boot else then_ms
+
+
 def now() -> Moment:
     """Now; `UNKNOWN` where the system has no such clock."""
     boot_id = _boot_id()

@@ -195,7 +195,7 @@ def _record(site: Site, journal: Journal, journalled: Journalled, asked: Sequenc
         audit.append(
             site.state_directory,
             *(
-                found_line(planned, results[planned.address], journalled, at_ms=site.clock_ms())
+                found_line(planned, results[planned.address], journalled, at=site.now())
                 for planned in journalled.planned.values()
                 if planned.address in results
             ),

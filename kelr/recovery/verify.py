@@ -23,8 +23,10 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
+from kelr.recovery import steady_time
 from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import Recorded, lost_with_audit
+from kelr.recovery.steady_time import Moment, WrittenAt
 from kelr.sources.base import Progress, Source, silence_of
 
 PAUSE_S = 1.0
@@ -78,6 +80,7 @@ def verify(
     afterwards: Afterwards | None,
     *,
     clock_ms: Callable[[], int],
+    moment: Callable[[], Moment] = steady_time.now,
     recorded: Iterable[AuditRecord] = (),
     progress: Progress | None = None,
 ) -> Verification:
@@ -88,16 +91,18 @@ def verify(
             what the plan says.
         afterwards: reads transactions and groups; None where the source cannot (a snapshot).
         clock_ms: the time in milliseconds since 1970 UTC.
+        moment: now, by a clock that nobody sets.
 
     Raises:
         KelrError: the cluster cannot be reached at all; everything less is a finding.
     """
     source.forget()
-    looked_at_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
+    now = WrittenAt(clock_ms(), moment()) if source.taken_at_ms is None else WrittenAt(source.taken_at_ms)
+    looked_at_ms = now.ms
     round_ = _Round(source, afterwards, looked_at_ms)
     known = Recorded.of(recorded)
     seen = {
-        at: replace(one, late_until_ms=known.late_until_ms.get(at, 0))
+        at: replace(one, late_until_ms=known.late_until_ms(at, now))
         for at, one in round_.look([one.address for one in plan.elections], progress).items()
     }
     found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]

@@ -66,6 +66,10 @@ class AuditRow(Protocol):
     def text(self) -> str: ...
     @property
     def asked(self) -> bool | None: ...
+    @property
+    def boot_id(self) -> str | None: ...
+    @property
+    def boot_ms(self) -> int | None: ...
 
 
 def audit_view() -> View[AuditRow]:
@@ -89,6 +93,8 @@ def audit_view() -> View[AuditRow]:
         (
             fact("when", "string", "The time in ISO 8601, UTC."),
             fact("at_ms", "integer", "The same in milliseconds since 1970 UTC."),
+            fact("boot_id", "string?", "Of an election: the boot of the machine that kelr ran on; null: not recorded."),
+            fact("boot_ms", "integer?", "Milliseconds since that boot: the time by a clock that nobody sets."),
             fact("what", "string", "election, restore, hold, config or rescue."),
             fact("command", "string", "The command, such as recover apply."),
             fact("topic", "string", "Topic name."),
@@ -121,7 +127,7 @@ def audit_view() -> View[AuditRow]:
             fact("after", "object?", "State or config after; null: not recorded."),
             fact("evidence", "object[]", "What each replica's log was known to hold."),
             fact("loss", "object?", "The loss that was shown."),
-            fact("consent", "object?", "What was needed, and what was given; null: not recorded."),
+            fact("consent", "object?", "What was needed, what was given, and by whom; null: not recorded."),
             fact("force_reason", "string?", "The reason given with --force."),
             *people,
         ),

@@ -962,7 +962,8 @@ def test_each_election_is_audited(tmp_path: Path) -> None:
     }
     assert first.after == {"leader": 2, "leader_epoch": 3}
     assert [log["replica"] for log in first.evidence] == [3, 1, 2]
-    assert first.consent == {"needed": "loss", "yes": False, "accept_loss": "7+"}
+    given_by = {"user": "ada", "host": "laptop", "principal": "User:ada"}
+    assert first.consent == {"needed": "loss", "yes": False, "accept_loss": "7+", **given_by}
     assert first.force_reason == "we know"
     assert first.loss is not None
     assert first.loss["unheard"] == [1]

@@ -307,7 +307,8 @@ def test_an_election_is_audited_whenever_its_run_was_killed(
         assert len(told) == bool(told) + (audited and "after line applied" not in world.before_revival)
         for line in told:
             assert (line.after["leader"], line.force_reason) == (wanted if result == "done" else None, "we know")
-            assert line.consent == {"needed": "loss", "yes": False, "accept_loss": "1000+"}
+            given_by = {"user": "ada", "host": "laptop", "principal": "User:ada"}
+            assert line.consent == {"needed": "loss", "yes": False, "accept_loss": "1000+", **given_by}
         assert open_journals(state, CLUSTER_ID) == ()
     assert moment > 12
 

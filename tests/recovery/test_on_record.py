@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kelr.controller import Election, events
-from kelr.engine.planning.lost import Elected, elected_by
-from kelr.model import ElectionType, Grade, RecordedElection, TopicPartition, Wish
+from kelr.engine.planning.lost import Elected, accepted_in_words, elected_by
+from kelr.model import Check, ElectionType, Grade, Passed, RecordedElection, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -24,6 +24,8 @@ from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
+from kelr.recovery.verify import verify
+from kelr.recovery.who import Who
 from tests.recovery.simulated import (
     CLUSTER_ID,
     TOPIC,
@@ -228,3 +230,61 @@ def test_undo_tells_the_consent_of_an_election_whose_topic_is_gone(tmp_path: Pat
     assert undo(path, **world.common(tmp_path)).closed
     line = _line(tmp_path)
     assert (line.result, line.asked, line.consent["accept_loss"]) == ("unknown", True, "1000+")
+
+
+@pytest.mark.parametrize(
+    ("kill_at", "command", "user"), [(1, "recover resume", "grace"), (AFTER_ELECT, "recover apply", "ada")]
+)
+def test_who_gave_the_consent_is_on_record_whoever_resumes(
+    tmp_path: Path, kill_at: int, command: str, user: str
+) -> None:
+    """An election that the run before had done is that one's."""
+    world = leaderless()
+    world.kill_at = kill_at
+    with pytest.raises(Killed):
+        apply_plan(world.plan(WISH), **world.common(tmp_path), consented=CONSENT)
+    world.revive()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    resume(journal.path, **{**world.common(tmp_path), "who": Who("grace", "jumphost")})
+    line = _line(tmp_path)
+    assert (line.result, line.command, line.user) == ("done", command, user)
+    assert accepted_in_words(line) == "--accept-loss 1000+ by ada@laptop"
+
+
+@pytest.mark.parametrize("set_by_s", [3600, -3600])
+@pytest.mark.parametrize("mend", [None, resume, undo])
+def test_the_clock_is_set_while_an_election_may_still_come(
+    tmp_path: Path, set_by_s: float, mend: Callable[..., object] | None
+) -> None:
+    """verify passes no such leader before the request can come no more, and does then; in another boot it goes by the
+    wall clock."""
+    world = leaderless()
+    plan = world.plan(WISH)
+    world.faults["elect"] = [Fault(NO_ANSWER, done=True)]
+    if mend is not None:
+        world.kill_at = AFTER_ELECT
+        with pytest.raises(Killed):
+            apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
+        world.revive()
+        (journal,) = open_journals(tmp_path, CLUSTER_ID)
+        mend(journal.path, **world.common(tmp_path))
+    else:
+        apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
+
+    def leader() -> Passed:
+        found = verify(
+            plan,
+            SimulatedSource(world),
+            None,
+            clock_ms=world.clock_ms,
+            moment=world.steady_moment,
+            recorded=audit.read(tmp_path),
+        )
+        return next(one.passed for one in found.findings if one.check is Check.LEADER)
+
+    world.clock_set_by_s = set_by_s
+    assert leader() is Passed.NOT_YET
+    world.sleep(80)
+    assert leader() is Passed.YES
+    world.boot_id = "second"
+    assert leader() is (Passed.YES if set_by_s > 0 else Passed.NOT_YET)

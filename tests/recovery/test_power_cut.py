@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.durable import AppendOnlyFile
+from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
@@ -128,3 +128,33 @@ def test_only_the_last_line_is_cut(tmp_path: Path, length: int) -> None:
         path.write_bytes(first + torn)
         AppendOnlyFile(path).close()
         assert path.read_bytes() == first
+
+
+def test_of_many_lines_that_are_written_together_the_last_alone_can_be_torn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut at any moment, with zeros in any block that the disk did not get: the lines before it are there, and
+    the next kelr writes on."""
+    path, sync = tmp_path / "audit.jsonl", os.fsync
+    synced, cuts = [0], list[tuple[int, bytes]]()
+
+    def fsync(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            cuts.append((synced[0], path.read_bytes()))
+            synced[0] = len(cuts[-1][1])
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with AppendOnlyFile(path) as file:
+        file.append(*({"number": number, "text": "x" * 3 * BLOCK} for number in range(4)))
+    monkeypatch.undo()
+    for since, lines in cuts:
+        whole = lines[:since].count(b"\n")
+        for begin in range(since - since % BLOCK, len(lines), BLOCK):
+            lost = max(begin, since), min(begin + BLOCK, len(lines))
+            path.write_bytes(lines[: lost[0]] + bytes(lost[1] - lost[0]) + lines[lost[1] :])
+            with AppendOnlyFile(path) as file:
+                file.append({"number": "next"})
+            told = [line["number"] for _, line in read_lines(path, "audit log")]
+            assert told == [*range(whole), "next"]
+    assert len(cuts) == 4

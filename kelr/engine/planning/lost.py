@@ -147,7 +147,7 @@ class Elected(Enum):
 
 
 class ElectionOnRecord(Protocol):
-    """What of a line of the audit log tells whom its election made the leader."""
+    """What of a line of the audit log tells of its election and of the consent to it."""
 
     @property
     def result(self) -> str: ...
@@ -159,6 +159,14 @@ class ElectionOnRecord(Protocol):
     def after(self) -> Mapping[str, Any]: ...
     @property
     def asked(self) -> bool | None: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def consent(self) -> Mapping[str, Any]: ...
+    @property
+    def force_reason(self) -> str | None: ...
 
 
 _MAY_HAVE_ELECTED = frozenset({Ended.OTHER_LEADER, Ended.NOT_RESTORED, Ended.NO_LEADER, Ended.UNKNOWN})
@@ -223,11 +231,13 @@ def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
             return None
 
 
-def accepted_in_words(consent: Mapping[str, Any], force_reason: str | None, who: str) -> str:
+def accepted_in_words(row: ElectionOnRecord) -> str:
     """What was given for a recorded election, and by whom: ``--accept-loss 19+ by ada@laptop``; empty for a yes."""
-    accepted = consent.get("accept_loss")
+    accepted = row.consent.get("accept_loss")
     given = [] if accepted is None else [f"--accept-loss {accepted}"]
-    given += ["--force"] if force_reason else []
+    given += ["--force"] if row.force_reason else []
+    # An older kelr wrote down nobody else than who had it carried out.
+    who = f"{row.consent.get('user', row.user)}@{row.consent.get('host', row.host)}"
     return f"{' '.join(given)} by {who}" if given else ""
 
 

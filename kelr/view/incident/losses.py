@@ -102,7 +102,7 @@ def _recorded(row: AuditRow) -> Lost:
     if known is None:
         return Lost(address, leader, Grade.UNKNOWN, None, None, "audit log: no loss is recorded there", row.at_ms)
     grade, committed, total, unread = known
-    accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")
+    accepted = accepted_in_words(row)
     basis = "audit log: counted just before the election"
     basis += f"; log not read: {joined(unread)}" if unread else ""
     basis += f"; accepted: {accepted}" if accepted else ""
