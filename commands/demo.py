@@ -86,11 +86,11 @@ def _why_no_kafka(output: Output) -> str | None:
     from kelr.lab.jars import cache_directory, obtain_jars  # noqa: PLC0415
     from kelr.lab.java import find_java  # noqa: PLC0415
     from kelr.lab.locks import load_lock  # noqa: PLC0415
-    from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
+    from kelr.lab.spec import DEFAULT_KAFKA  # noqa: PLC0415
 
     try:
         find_java()
-        obtain_jars(load_lock(NEWEST_KAFKA), cache_directory(), report=output.note, progress=output.progress)
+        obtain_jars(load_lock(DEFAULT_KAFKA), cache_directory(), report=output.note, progress=output.progress)
     except (LabError, ConnectError) as error:
         return error.message
     return None

@@ -72,9 +72,7 @@ def up(
     directory: Directory = None,
     kafka: Annotated[
         str | None,
-        typer.Option(
-            "--kafka", metavar="VERSION", help="Which Apache Kafka; the newest unless told.", rich_help_panel=REAL
-        ),
+        typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka; 4.3.1 unless told.", rich_help_panel=REAL),
     ] = None,
     no_elr: Annotated[bool, typer.Option("--no-elr", help="Switch ELR (KIP-966) off.", rich_help_panel=REAL)] = False,
     heap_mb: Annotated[
@@ -208,14 +206,14 @@ def up(
         _up_simulated(output, spec, directory, snapshot, log_dirs=log_dirs, virtual_clock=virtual_clock)
     else:
         from kelr.lab import LabSpec  # noqa: PLC0415 - not for --help
-        from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
+        from kelr.lab.spec import DEFAULT_KAFKA  # noqa: PLC0415
 
         heap, voters = 320 if heap_mb is None else heap_mb, 1 if controllers is None else controllers
         kind = SecurityChoice.PLAINTEXT if security is None else security
         mechanism = None if sasl_mechanism is None else sasl_mechanism.value
         layout = LabSpec(
             count,
-            kafka or NEWEST_KAFKA,
+            kafka or DEFAULT_KAFKA,
             in_sync,
             zones,
             not no_elr,

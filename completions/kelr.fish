@@ -669,7 +669,7 @@ complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand
 complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l min-isr -x -d 'min.insync.replicas; 2 unless told.'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l racks -x -d 'Over how many: az1, az2, ...; 3 unless told.'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l dir -r -f -a '(__fish_complete_directories)' -d 'Where the lab lives [env: KELR_LAB_DIR].'
-complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l kafka -x -d 'Which Apache Kafka; the newest unless told.'
+complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l kafka -x -d 'Which Apache Kafka; 4.3.1 unless told.'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l no-elr -d 'Switch ELR (KIP-966) off.'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l heap-mb -x -d 'Java heap of each broker; 320 unless told.'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from up' -l controllers -x -d 'How many; 1 unless told.'

@@ -22,7 +22,7 @@ from benchmarks.incidents.count import Lost
 from benchmarks.incidents.policies import POLICIES
 from benchmarks.incidents.report import document, markdown
 from benchmarks.incidents.rounds import Round, run_round
-from kelr.lab.spec import NEWEST_KAFKA
+from kelr.lab.spec import DEFAULT_KAFKA
 
 BROKERS = (3, 4, 5)
 
@@ -91,7 +91,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first", type=int, default=1, help="the number of the first round, to repeat one")
     parser.add_argument("--partitions", type=int, default=24)
-    parser.add_argument("--kafka", default=NEWEST_KAFKA)
+    parser.add_argument("--kafka", default=DEFAULT_KAFKA)
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--json", type=Path)
     return parser.parse_args()

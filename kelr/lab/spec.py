@@ -12,7 +12,7 @@ CONTROLLER_ID = 100
 """Node id of the first controller, the others follow; brokers are numbered from 1."""
 MOST_BROKERS = 9
 MOST_CONTROLLERS = 5
-NEWEST_KAFKA = "4.3.1"
+DEFAULT_KAFKA = "4.3.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LabSpec:
     """
 
     brokers: int = 3
-    kafka: str = NEWEST_KAFKA
+    kafka: str = DEFAULT_KAFKA
     min_isr: int = 2
     racks: int = 3
     elr: bool = True

@@ -33,7 +33,7 @@ from kelr.engine.decide import decide_all
 from kelr.lab import LabSpec
 from kelr.lab.chaos import ChaosStep, Deed, random_chaos
 from kelr.lab.produce import Acks
-from kelr.lab.spec import CONTROLLER_ID, NEWEST_KAFKA
+from kelr.lab.spec import CONTROLLER_ID, DEFAULT_KAFKA
 from kelr.model import ElectionType, PartitionState, PlannedElection, ReplicaLog, Snapshot, TopicPartition
 from tests.hindsight.breakable import BreakableLab, TwoDirectories
 from tests.hindsight.claims import Claim, Kind, claims_of_verification, option_of_planned
@@ -509,7 +509,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first", type=int, default=1, help="the number of the first round, to repeat one")
     parser.add_argument("--partitions", type=int, default=12)
-    parser.add_argument("--kafka", default=NEWEST_KAFKA)
+    parser.add_argument("--kafka", default=DEFAULT_KAFKA)
     parser.add_argument("--both", action="store_true", help="try elections after a broker's return, too")
     parser.add_argument("--keep", type=Path, help="an empty directory for what kelr read in rounds with a wrong claim")
     return parser.parse_args()

@@ -9,7 +9,7 @@ import pytest
 
 from kelr.errors import LabError
 from kelr.lab.locks import Lock, LockedJar, dump_lock, load_lock, locked_versions, parse_lock, version_with_tools
-from kelr.lab.spec import NEWEST_KAFKA
+from kelr.lab.spec import DEFAULT_KAFKA
 
 WITHOUT_TOOLS = {"4.2.2", "4.4.0"}
 """Of which the registry had the broker and not its tools, in November 2026."""
@@ -17,7 +17,7 @@ WITHOUT_TOOLS = {"4.2.2", "4.4.0"}
 
 def test_the_versions_that_kelr_knows_the_rules_of_are_locked() -> None:
     assert locked_versions() == ("4.0.0", "4.1.0", "4.1.1", "4.1.2", "4.2.1", "4.2.2", "4.3.1", "4.4.0")
-    assert NEWEST_KAFKA in locked_versions()
+    assert DEFAULT_KAFKA in locked_versions()
 
 
 @pytest.mark.parametrize("version", locked_versions())
