@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.lab_parts import NO_LAB, ONLY_SIMULATED, Brokers, Directory, ids, opened, simulated
+from kelr.commands.lab_parts import NO_LAB, ONLY_SIMULATED, Brokers, Directory, ids, opened, others, simulated
 from kelr.commands.options import with_output
 from kelr.view.output import Output
 
@@ -22,10 +22,11 @@ def kill(
     ] = False,
     directory: Directory = None,
 ) -> None:
-    """Kill brokers with SIGKILL.
+    """Kill brokers with SIGKILL, or controllers where there are several.
 
     Examples:
       kelr lab kill 2 3
+      kelr lab kill 100
     """
     if power_loss:
         rehearsal = simulated(directory, "--power-loss")
@@ -34,9 +35,13 @@ def kill(
             output.note(f"broker {broker} lost its power, and what it had not flushed")
         return
     lab = opened(directory)
-    for broker in brokers:
-        lab.kill(broker)
-        output.note(f"killed broker {broker}")
+    controllers = others(lab)
+    for node in brokers:
+        if node in controllers:
+            lab.kill_controller(node)
+        else:
+            lab.kill(node)
+        output.note(f"killed {'controller' if node in controllers else 'broker'} {node}")
 
 
 @with_output(exits=NO_LAB)
@@ -60,9 +65,12 @@ def start(output: Output, brokers: Brokers, *, directory: Directory = None) -> N
       kelr lab start 1
     """
     lab = opened(directory)
-    for broker in brokers:
+    found = [broker for broker in brokers if broker not in others(lab)]
+    if len(found) < len(brokers):
+        lab.start_controller()
+    for broker in found:
         lab.start(broker, wait=False)
-    lab.wait_unfenced(*brokers)
+    lab.wait_unfenced(*found)
     output.note(f"started {ids(brokers)}")
 
 

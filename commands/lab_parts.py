@@ -25,6 +25,11 @@ ONLY_SIMULATED = {ExitCode.UNSUPPORTED: "there is no lab, or it runs real Kafka,
 CONTROLLER = "controller"
 
 
+def others(lab: Lab | SimulatedLab) -> tuple[int, ...]:
+    """The controllers, where more than one is there to be killed."""
+    return lab.controllers if len(lab.controllers) > 1 else ()
+
+
 def opened(directory: Path | None) -> Lab | SimulatedLab:
     """The lab, whatever its kind."""
     from kelr.lab import open_lab  # noqa: PLC0415 - not for --help

@@ -83,7 +83,7 @@ def up(
     ] = None,
     controllers: Annotated[
         int | None,
-        typer.Option("--controllers", metavar="N", help="How many; 1 unless told.", rich_help_panel=REAL),
+        typer.Option("--controllers", metavar="N", help="How many controllers; 1 unless told."),
     ] = None,
     security: Annotated[
         SecurityChoice | None,
@@ -174,7 +174,7 @@ def up(
       kelr lab up --simulated --from orders.kelr
       kelr lab up --simulated --brokers 30 --topics 10000 --partitions 100
     """
-    real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb, "--controllers": controllers}
+    real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb}
     real |= {"--security": security, "--sasl-mechanism": sasl_mechanism, "--authorizer": authorizer}
     rehearsed = {
         "--rules": rules,
@@ -199,16 +199,17 @@ def up(
         _only({name: rehearsed[name] for name in _LAYOUT}, "without --topics there is nothing for")
     if log_info is LogInfo.OFF:
         _only({"--log-info-api-key": log_info_key}, "with --log-info off there is no")
+    voters = 1 if controllers is None else controllers
     count, zones = 3 if brokers is None else brokers, 3 if racks is None else racks
     in_sync = min(2, count) if min_isr is None else min_isr
     if simulated:
-        spec = _simulated_spec(count, zones, in_sync, rehearsed)
+        spec = _simulated_spec(count, zones, in_sync, {**rehearsed, "--controllers": voters})
         _up_simulated(output, spec, directory, snapshot, log_dirs=log_dirs, virtual_clock=virtual_clock)
     else:
         from kelr.lab import LabSpec  # noqa: PLC0415 - not for --help
         from kelr.lab.spec import DEFAULT_KAFKA  # noqa: PLC0415
 
-        heap, voters = 320 if heap_mb is None else heap_mb, 1 if controllers is None else controllers
+        heap = 320 if heap_mb is None else heap_mb
         kind = SecurityChoice.PLAINTEXT if security is None else security
         mechanism = None if sasl_mechanism is None else sasl_mechanism.value
         layout = LabSpec(
@@ -244,6 +245,7 @@ def _simulated_spec(brokers: int, racks: int, min_isr: int, given: dict[str, Any
         "partitions": given["--partitions"],
         "log_info_key": given["--log-info-api-key"],
         "page_limit": given["--page-limit"],
+        "controllers": given["--controllers"],
     }
     chosen = {name: value for name, value in named.items() if value is not None}
     base = SimulatedSpec(

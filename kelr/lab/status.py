@@ -30,6 +30,8 @@ class Rehearsal:
 
     rules: str
     """The rule set that its controller runs."""
+    metrics_endpoint: str | None
+    """HOST:PORT of its active controller's gauges; None for a lab of an older kelr."""
     virtual_clock: bool
     now_ms: int | None
     """Its time, in milliseconds since 1970 UTC; None where its process has ended."""

@@ -73,8 +73,9 @@ def _elections(key: str, title: str, name: str, attribute: Attribute) -> Metric:
     return Metric(key, title, "kafka.controller", "ControllerStats", name, _CONTROLLER, attribute)
 
 
-def _of_the_kip(key: str, title: str, name: str, kip_name: str) -> Metric:
-    also = (f"kafka_controller_{kip_name}", f"kafka_replication_{kip_name}")
+def _of_the_kip(key: str, title: str, name: str, *kip_names: str) -> Metric:
+    """One of KIP-966's, by the names of its newest text and of an older one."""
+    also = tuple(f"kafka_{domain}_{one}" for one in kip_names for domain in ("controller", "replication"))
     return Metric(key, title, "kafka.controller", "KafkaController", name, _CONTROLLER, also=also, shipped=False)
 
 
@@ -101,6 +102,7 @@ METRICS: tuple[Metric, ...] = (
         "need an operator",
         "ManualLeaderElectionRequiredPartitionCount",
         "manual_leader_election_required_partition_count",
+        "paused_partitions_count",
     ),
     _of_the_kip(
         "unclean_recoveries",

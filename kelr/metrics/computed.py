@@ -11,7 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kelr.controller import electable_replicas_count
+from kelr.controller import (
+    Circumstances,
+    Standing,
+    choose_rules,
+    electable_replicas,
+    electable_replicas_count,
+    recovery_of,
+)
 from kelr.model import BrokerStatus, Cluster, Selection, Situation, TopicError
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
@@ -69,12 +76,34 @@ def under_min_isr(row: Described) -> bool | None:
     return None if row.enough is None else len(row.state.isr) < row.enough
 
 
+def recovery_standing(row: Described, cluster: Cluster) -> Standing | None:
+    """Where the partition's unclean recovery stands, no log being known; None where the cluster has no recovery
+    manager, or ELR is not known."""
+    rules = choose_rules(cluster.features).rules
+    state, config = row.state, row.config
+    if not rules.recovers or state.elr is None or state.last_known_elr is None:
+        return None
+    rules = rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy)
+    around = Circumstances(electable_replicas(state, cluster), row.min_isr or 1, rules)
+    return recovery_of(state, around, {}).standing
+
+
+def in_recovery(row: Described, cluster: Cluster) -> bool | None:
+    """KIP-966's unclean_recovery_partitions_count: also while members of LastKnownELR are waited for."""
+    if row.state.leader is not None or not choose_rules(cluster.features).rules.recovers:
+        return False
+    standing = recovery_standing(row, cluster)
+    return None if standing is None else standing.under_recovery
+
+
 def needs_operator(row: Described, cluster: Cluster) -> bool | None:
     """Whether nobody's return makes Kafka elect a leader by itself (KIP-966: strategy none, ISR and ELR empty).
 
     On Kafka 4.x the last known leader is elected when it returns, and unclean.leader.election.enable elects anybody.
     """
     state = row.state
+    if state.leader is None and (standing := recovery_standing(row, cluster)) is not None:
+        return standing is Standing.WAITS_FOR_OPERATOR
     if state.leader is not None or state.isr:
         return False
     if state.elr is None and cluster.features.elr_enabled is not False:
@@ -113,6 +142,7 @@ _TESTS: Mapping[str, _Test] = {
     "partitions_under_min_isr": _led_and(under_min_isr),
     "global_under_min_isr": lambda row, _: under_min_isr(row),
     "manual_election_required": needs_operator,
+    "unclean_recoveries": in_recovery,
     "at_min_isr": _led_and(_at_min_isr),
     "under_replicated": _led_and(_under_replicated),
     "preferred_imbalance": _not_by_preferred,
@@ -179,6 +209,8 @@ def compute(source: Source) -> Computed:
         count.add(page)
     count.settle()
     figures = {key: count.yes[key] for key in _TESTS} | {"partitions": count.partitions} | _brokers(cluster)
+    if not choose_rules(cluster.features).rules.recovers:
+        del figures["unclean_recoveries"]  # there is no manager whose gauge it could be
     if count.electable is not None:
         figures["electable_replicas"] = count.electable
     return Computed(

@@ -171,7 +171,8 @@ def _troubles(seen: Seen) -> Iterator[Metric]:
 
 
 def _of_the_kip(seen: Seen) -> Iterator[Metric]:
-    """KIP-966's names, which no release of Kafka serves. Its recovery manager's have no value here."""
+    """KIP-966's names, which no release of Kafka serves. Only the controller counts recoveries that have ended, and a
+    look at what is not healthy does not tell how many replicas are electable."""
     yield one(
         "kafka_controller_global_under_min_isr_partition_count",
         "KIP-966, computed by kelr: partitions with fewer in sync than min ISR, with or without a leader.",
@@ -182,6 +183,12 @@ def _of_the_kip(seen: Seen) -> Iterator[Metric]:
         "KIP-966, computed by kelr: partitions that get no leader until an operator elects one.",
         _known(seen, seen.needs_operator, "manual_leader_election_required"),
     )
+    if seen.in_recovery is not None:
+        yield one(
+            "kafka_controller_unclean_recovery_partitions_count",
+            "KIP-966, computed by kelr: partitions under unclean recovery.",
+            _known(seen, seen.in_recovery, "unclean_recovery"),
+        )
 
 
 class _Server(ThreadingMixIn, WSGIServer):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kelr.controller import choose_rules
 from kelr.errors import AuthenticationError, ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
-from kelr.metrics.computed import needs_operator, under_min_isr
+from kelr.metrics.computed import in_recovery, needs_operator, under_min_isr
 from kelr.model import WORST_FIRST, BrokerStatus, Cluster, Selection, Situation
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
@@ -36,6 +36,8 @@ class Seen:
     """By broker: partitions without leader of which its return would elect one."""
     under_min_isr: int
     needs_operator: int
+    in_recovery: int | None
+    """Under KIP-966's unclean recovery; None where the cluster has no recovery manager."""
     unknown: Mapping[str, int]
     """By figure: partitions of which nobody can tell whether they belong to it."""
     topics: tuple[tuple[str, Situation, int], ...]
@@ -57,6 +59,7 @@ class _Counting:
     leaderless: int = 0
     under_min_isr: int = 0
     needs_operator: int = 0
+    in_recovery: int = 0
     situations: Counter[Situation] = field(default_factory=Counter)
     awaited: Counter[int] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -71,6 +74,9 @@ class _Counting:
         for broker in row.awaited:
             self.awaited[broker] += count
         under, manual = under_min_isr(row), needs_operator(row, self.cluster)
+        recovering = in_recovery(row, self.cluster)
+        self.in_recovery += count * (recovering is True)
+        self.unknown["unclean_recovery"] += count * (recovering is None)
         self.under_min_isr += count * (under is True)
         self.needs_operator += count * (manual is True)
         self.unknown["global_under_min_isr"] += count * (under is None)
@@ -102,6 +108,7 @@ class _Counting:
             awaited=dict(self.awaited),
             under_min_isr=self.under_min_isr,
             needs_operator=self.needs_operator,
+            in_recovery=self.in_recovery if choose_rules(self.cluster.features).rules.recovers else None,
             unknown=dict(self.unknown),
             topics=tuple((topic, situation, count) for (topic, situation), count in topics[: self.most]),
             topics_left_out=max(0, len(topics) - self.most),

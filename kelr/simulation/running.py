@@ -298,10 +298,12 @@ class RunningCluster(Following):
         """An answer reached the controller, or the question was lost."""
         return self.ask(event)
 
-    def fail_over(self) -> Stepped:
+    def fail_over(self, controller: int) -> Stepped:
         """Another controller takes over: what the manager had heard, and its questions under way, are lost."""
-        self.cluster = replace(self.cluster, asked=(), replies={})
-        return self.ask(ControllerFailedOver())
+        self.cluster, self.controller = replace(self.cluster, asked=(), replies={}), controller
+        done = self.ask(ControllerFailedOver())
+        self._links_changed()
+        return done
 
     # Time.
 

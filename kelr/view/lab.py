@@ -34,6 +34,8 @@ class RehearsalFacts(Protocol):
     @property
     def rules(self) -> str: ...
     @property
+    def metrics_endpoint(self) -> str | None: ...
+    @property
     def virtual_clock(self) -> bool: ...
     @property
     def now_ms(self) -> int | None: ...
@@ -161,6 +163,7 @@ def lab_head(lab: LabFacts) -> dict[str, Json]:
     return {
         **known,
         "rules": rehearsal.rules,
+        "metrics_endpoint": rehearsal.metrics_endpoint,
         "virtual_clock": rehearsal.virtual_clock,
         "now_ms": rehearsal.now_ms,
         "severed": [{"one": one, "other": other} for one, other in rehearsal.severed],
@@ -298,6 +301,7 @@ _LAB_HEAD = (
     Fact("command_config", "string?", "The properties file for --command-config; null where none is needed."),
     Fact("simulated", "boolean", "Whether it is a simulated lab; what follows is null for a real one."),
     Fact("rules", "string?", "The rule set that its controller runs."),
+    Fact("metrics_endpoint", "string?", "HOST:PORT of its controller's gauges, for `kelr metrics --endpoint`."),
     Fact("virtual_clock", "boolean?", "Whether time stands still until `kelr lab advance`."),
     Fact("now_ms", "integer?", "Its time, in milliseconds since 1970 UTC; null where its process has ended."),
     Fact("severed", "object[]?", "Pairs of nodes that do not reach each other: one, other."),

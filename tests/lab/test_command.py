@@ -101,6 +101,7 @@ def test_status_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
         "command_config": None,
         "simulated": False,
         "rules": None,
+        "metrics_endpoint": None,
         "virtual_clock": None,
         "now_ms": None,
         "severed": None,

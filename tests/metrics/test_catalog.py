@@ -57,6 +57,8 @@ def test_a_gauge_by_each_scheme(metric: Metric) -> None:
             "partitions_under_min_isr",
             True,
         ),
+        ("kafka_replication_paused_partitions_count 1", "manual_election_required", True),
+        ("kafka_controller_unclean_recovery_finished_count 1", "unclean_recoveries_finished", True),
         ("kafka_controller_global_under_min_isr_partition_count 1", "global_under_min_isr", True),
         ("kafka_replication_electable_replicas_count 1", "electable_replicas", True),
         ('kafka_log_logmanager_remaininglogstorecover{dir="/d"} 1', "logs_to_recover", True),

@@ -24,6 +24,7 @@ MOST_BYTES = 100 * 1024 * 1024
 """socket.request.max.bytes: a longer request ends the connection."""
 UNKNOWN_SERVER_ERROR = -1
 UNSUPPORTED_VERSION = 35
+NOT_CONTROLLER = 41
 NODE_CLIENT = "kelr-simulated-node-"
 _HEADER = struct.Struct(">hhih")
 _PIECE_MS = 50
@@ -107,6 +108,9 @@ class Connection:
         except MalformedError:
             raise EndError from None
         call = Call(self._server.world, self._node, request, version, sender)
+        world = self._server.world
+        if self._node in world.controllers and self._node != world.controller and api.name not in _OF_ANY_CONTROLLER:
+            return self._failed(api, call, NOT_CONTROLLER)
         if fault is None or fault.kind in CARRIED_OUT:
             return await self._carried_out(api, call)
         return self._failed(api, call, fault.amount)
@@ -215,6 +219,9 @@ class Connection:
             pass
         raise EndError
 
+
+_OF_ANY_CONTROLLER = frozenset({"ApiVersions", "DescribeCluster", "DescribeConfigs", "DescribeQuorum", "Fetch"})
+"""What a controller answers by itself, or says why it does not, that is not the active one."""
 
 _ASK_FOR_EVERYTHING = frozenset({"Metadata", "DescribeTopicPartitions"})
 """Without topics they mean all of them, and only topics carry errors: an answer without any would say that there are

@@ -39,6 +39,16 @@ class Driven(Observed):
         """The broker is gone at once; with `power_loss` its machine's page cache is lost, and what was not flushed."""
         self.ask("kill", broker=broker, power_loss=power_loss)
 
+    def kill_controller(self, node: int) -> None:
+        """A controller's process dies; another one that runs takes over."""
+        self.ask("kill", broker=node)
+
+    def start_controller(self) -> None:
+        """Every controller that is down starts."""
+        for node in self.ask("status")["nodes"]:
+            if node["controller"] is not None and not node["running"]:
+                self.ask("start", broker=node["node"])
+
     def stop(self, broker: int) -> None:
         self.ask("stop", broker=broker)
 
@@ -77,6 +87,7 @@ class Driven(Observed):
         self.ask("no-faults")
         self.ask("heal")
         self.notice(*self.brokers)
+        self.start_controller()
         for broker in self.brokers:
             self.ask("clear", broker=broker)
             self.ask("go-on", broker=broker)

@@ -43,7 +43,7 @@ class SimulatedServer:
     ) -> None:
         self.spec = spec or SimulatedSpec()
         self.clock = clock or MachineClock()
-        self.ports = dict(free_ports((self.spec.controller, *self.spec.broker_ids)))
+        self.ports = dict(free_ports((*self.spec.controller_ids, *self.spec.broker_ids)))
         if make is None:
             self.world = World(self.spec, self.ports, cluster_id=new_kafka_uuid(), now_ms=self.clock.now_ms())
         else:
@@ -74,8 +74,8 @@ class SimulatedServer:
 
     @property
     def controller_server(self) -> str:
-        """The controller's address, for --bootstrap-controller."""
-        return f"{HOST}:{self.ports[self.spec.controller]}"
+        """The controllers' addresses, for --bootstrap-controller."""
+        return ",".join(f"{HOST}:{self.ports[node]}" for node in self.spec.controller_ids)
 
     def start(self) -> None:
         """Listen; returns when all ports are open.

@@ -27,7 +27,7 @@ from kelr.lab.teardown import file_errors, take_down
 if TYPE_CHECKING:
     import psutil
 
-_CONTROL = -1
+_CONTROL, _METRICS = -1, -2
 """Stands for the control channel where ports are dealt."""
 _OUTPUT = "server.log"
 
@@ -82,12 +82,13 @@ class SimulatedLab(Driven):
             from kelr.lab.simulated.handlers import apis_of  # noqa: PLC0415 - brings kafka-python along
 
             apis_of(spec)
-        ports = free_ports((spec.controller, *spec.broker_ids, _CONTROL))
+        ports = free_ports((*spec.controller_ids, *spec.broker_ids, _CONTROL, _METRICS))
         state = SimulatedState(
             lab_id=new_kafka_uuid(),
             cluster_id=cluster_id,
             spec=spec,
             control_port=ports.pop(_CONTROL),
+            metrics_port=ports.pop(_METRICS),
             ports=ports,
             token=secrets.token_urlsafe(32),
             virtual_clock=virtual_clock,
@@ -144,19 +145,30 @@ class SimulatedLab(Driven):
         return self.bootstrap_servers
 
     @property
+    def metrics_endpoint(self) -> str | None:
+        """Where the active controller's gauges are read, for `kelr metrics --endpoint`."""
+        port = self._state.metrics_port
+        return None if port is None else f"127.0.0.1:{port}"
+
+    @property
     def connection(self) -> tuple[str, ...]:
         """The flags with which kelr reaches the cluster."""
         return ("-b", self.bootstrap_servers)
 
     @property
     def controller(self) -> int:
-        """The controller's node id."""
-        return self._state.controller
+        """The first controller's node id."""
+        return self.spec.controller
+
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        """Ids of the controllers, running or not."""
+        return self.spec.controller_ids
 
     @property
     def controller_server(self) -> str:
-        """The controller's address, for --bootstrap-controller."""
-        return f"127.0.0.1:{self.port(self.controller)}"
+        """The controllers' addresses, for --bootstrap-controller."""
+        return ",".join(f"127.0.0.1:{self.port(node)}" for node in self.controllers)
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -198,7 +210,7 @@ class SimulatedLab(Driven):
         found = self._process()
         seen = {} if found is None else self.ask("status")
         pid = None if found is None else found.pid
-        nodes = seen.get("nodes") or [self._dead(node) for node in (self.controller, *self.brokers)]
+        nodes = seen.get("nodes") or [self._dead(node) for node in (*self.controllers, *self.brokers)]
         return LabStatus(
             directory=self.directory,
             kafka=None,
@@ -210,6 +222,7 @@ class SimulatedLab(Driven):
             nodes=tuple(self._node(node, pid) for node in nodes),
             rehearsal=Rehearsal(
                 rules=seen.get("rules", self.spec.rules),
+                metrics_endpoint=self.metrics_endpoint,
                 virtual_clock=self.virtual_clock,
                 now_ms=seen.get("now_ms"),
                 severed=tuple((one, other) for one, other in seen.get("severed", ())),
@@ -228,7 +241,8 @@ class SimulatedLab(Driven):
 
     def _come_up(self, report: Report) -> None:
         brokers = len(self.brokers)
-        report(f"starting a simulated cluster: one controller and {brokers} brokers, rules {self.spec.rules}")
+        controllers = "one controller" if len(self.controllers) == 1 else f"{len(self.controllers)} controllers"
+        report(f"starting a simulated cluster: {controllers} and {brokers} brokers, rules {self.spec.rules}")
         with locked(self.directory):
             self._state = replace(self._state, process=self._spawn())
             save_state(self.directory, self._state)
@@ -263,9 +277,10 @@ class SimulatedLab(Driven):
 
     def _node(self, node: Mapping[str, Any], pid: int | None) -> NodeStatus:
         number = node["node"]
+        controller = "controller" if len(self.controllers) == 1 else f"controller {number}"
         return NodeStatus(
             node=number,
-            name="controller" if number == self.controller else f"broker {number}",
+            name=controller if number in self.controllers else f"broker {number}",
             port=node["port"],
             rack=node["rack"],
             pid=pid if node["running"] else None,

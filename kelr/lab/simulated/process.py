@@ -17,6 +17,7 @@ from kelr.lab.simulated.clock import Clock, MachineClock, VirtualClock
 from kelr.lab.simulated.control import ControlServer
 from kelr.lab.simulated.disk_keeper import DiskKeeper
 from kelr.lab.simulated.handlers import apis_of
+from kelr.lab.simulated.metrics_endpoint import listen
 from kelr.lab.simulated.server import Server, serving
 from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
 from kelr.lab.simulated.verbs import Operator
@@ -50,12 +51,15 @@ async def serve(directory: Path, state: SimulatedState) -> None:
     disks = _disks(directory, state, server)
     async with serving(server):
         operator = Operator(server, disks)
+        gauges = None if state.metrics_port is None else await listen(server.world, state.metrics_port)
         control = await ControlServer(operator, state.token, down=stop.set).listen(state.control_port)
         # Millions of objects that stay: the collector need not look at them again and again.
         gc.collect()
         gc.freeze()
         await stop.wait()
         control.close()
+        if gauges is not None:
+            gauges.close()
     if disks is not None:
         disks.close()
 

@@ -48,9 +48,17 @@ class Sender:
         self._server = server
         self._lines: dict[int, _Line] = {}
         self._under_way: set[asyncio.Task[None]] = set()
+        self._controller = server.world.controller
 
     def look(self) -> None:
         """Send what the manager wants to ask by now; called whenever something has happened."""
+        if self._server.world.controller != self._controller:
+            # What the last controller asked ended with it; the new one asks over connections of its own.
+            self._controller = self._server.world.controller
+            for task in self._under_way:
+                task.cancel()
+            self.close()
+            self._lines.clear()
         for question in self._running.asked():
             task = asyncio.get_running_loop().create_task(self._carry(question))
             self._under_way.add(task)

@@ -76,7 +76,7 @@ class Server:
 
     def apis_of(self, node: int) -> Apis:
         """What one node speaks."""
-        return self._apis[Nodes.CONTROLLERS if node == self.world.controller else Nodes.BROKERS]
+        return self._apis[Nodes.CONTROLLERS if node in self.world.controllers else Nodes.BROKERS]
 
     async def run(self) -> None:
         """Let time pass until cancelled; sleeps until something is due."""

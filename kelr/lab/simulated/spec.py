@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.controller import RULE_SETS, RuleSet, rule_set
 from kelr.errors import UsageError
-from kelr.lab.spec import CONTROLLER_ID
+from kelr.lab.spec import CONTROLLER_ID, MOST_CONTROLLERS
 from kelr.messages.dialects import Dialect
 from kelr.simulation.running import Timing
 from kelr.sources.log_info_key import LogInfoKey
@@ -20,7 +20,7 @@ MOST_PARTITIONS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class SimulatedSpec:
-    """One controller, `brokers` brokers over `racks` racks, and `topics` healthy topics of `partitions` partitions.
+    """Controllers, brokers over `racks` racks, and `topics` healthy topics of `partitions` partitions.
 
     Raises:
         UsageError: a number is out of range, or there is no such rule set.
@@ -45,11 +45,13 @@ class SimulatedSpec:
     log_info_limit: int = 1000
     """The most partitions that GetReplicaLogInfo answers for."""
     timing: Timing = field(default_factory=Timing)
+    controllers: int = 1
     named: Mapping[int, str | None] | None = None
     """The brokers' ids, each with its rack, where they are not 1, 2, 3 and so on."""
 
     def __post_init__(self) -> None:
         _within("brokers", self.brokers, 1, MOST_BROKERS if self.named is None else MOST_NAMED)
+        _within("controllers", self.controllers, 1, MOST_CONTROLLERS)
         _within("racks", self.racks, 1, MOST_BROKERS)
         _within("min-isr", self.min_isr, 1, self.brokers)
         _within("replication", self.replication, 1, self.brokers)
@@ -75,9 +77,13 @@ class SimulatedSpec:
 
     @property
     def controller(self) -> int:
-        """The node id of the controller: the usual one, or one that no broker has."""
+        """The node id of the first controller: the usual one, or above those of all brokers."""
         taken = self.named or {}
-        return max(taken) + 1 if CONTROLLER_ID in taken else CONTROLLER_ID
+        return max(taken) + 1 if max(taken, default=0) >= CONTROLLER_ID else CONTROLLER_ID
+
+    @property
+    def controller_ids(self) -> tuple[int, ...]:
+        return tuple(range(self.controller, self.controller + self.controllers))
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

@@ -32,6 +32,8 @@ class SimulatedState:
     control_port: int
     token: str
     """Who brings it may drive the cluster: lab.json is for its owner's eyes alone."""
+    metrics_port: int | None = None
+    """Where the active controller's gauges are served."""
     virtual_clock: bool = False
     from_snapshot: bool = False
     """Whether the cluster was made from `SNAPSHOT_FILE`."""
@@ -40,12 +42,6 @@ class SimulatedState:
     ready: bool = False
     """False until the cluster was up once."""
     process: ProcessRecord | None = None
-
-    @property
-    def controller(self) -> int:
-        """The controller's node id: the node that is no broker."""
-        (controller,) = self.ports.keys() - set(self.brokers)
-        return controller
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -55,6 +55,7 @@ class Operator:
                     "port": world.ports[node],
                     "rack": world.racks.get(node),
                     "running": world.listens(node),
+                    "controller": None if node in brokers else "active" if node == world.controller else "standby",
                     "fenced": brokers[node].fenced if node in brokers else None,
                     "paused": node in running.paused,
                 }
@@ -73,7 +74,11 @@ class Operator:
     # Processes.
 
     def kill(self, arguments: Arguments) -> Result:
-        """A broker's process dies, with its machine's page cache on request."""
+        """A process dies; a broker's with its machine's page cache on request."""
+        controller = self._controller(arguments)
+        if controller is not None:
+            self.server.world.kill_controller(controller)
+            return {}
         broker, power_loss = self._broker(arguments), flag(arguments, "power_loss")
         no_more(arguments)
         self.running.kill(broker, power_loss=power_loss)
@@ -84,7 +89,11 @@ class Operator:
         return self._to_a_broker(arguments, self.running.stop)
 
     def start(self, arguments: Arguments) -> Result:
-        """A broker that is down starts."""
+        """A broker, or a controller, that is down starts."""
+        controller = self._controller(arguments)
+        if controller is not None:
+            self.server.world.start_controller(controller)
+            return {}
         return self._to_a_broker(arguments, self._start)
 
     def lose_cache(self, arguments: Arguments) -> Result:
@@ -246,9 +255,20 @@ class Operator:
 
     def _broker(self, arguments: Arguments) -> int:
         world = self.server.world
-        return self._known(
-            number(arguments, "broker"), tuple(node for node in world.nodes if node != world.controller), "broker"
-        )
+        brokers = tuple(node for node in world.nodes if node not in world.controllers)
+        return self._known(number(arguments, "broker"), brokers, "broker")
+
+    def _controller(self, arguments: Arguments) -> int | None:
+        """The controller that is named in a broker's place; None for a broker, and where there is one controller, whose
+        end would be the cluster's."""
+        controllers = self.server.world.controllers
+        named = arguments.get("broker")
+        if len(controllers) == 1 or named not in controllers or isinstance(named, bool):
+            return None
+        found = number(arguments, "broker")
+        arguments.pop("power_loss", None)
+        no_more(arguments)
+        return found
 
     def _known(self, node: int, known: tuple[int, ...], what: str) -> int:
         if node not in known:
@@ -272,7 +292,7 @@ class Operator:
             arguments.pop("api", None)
             return None
         nodes = self.server.world.nodes
-        names = {api.name for node in nodes[:2] for api in self.server.apis_of(node).values()}
+        names = {api.name for node in (nodes[0], nodes[-1]) for api in self.server.apis_of(node).values()}
         return one_of(arguments, "api", tuple(sorted(names)))
 
     def _denied(self, arguments: Arguments) -> Denied:

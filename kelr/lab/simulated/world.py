@@ -17,6 +17,7 @@ from uuid import UUID
 from kelr.controller import Configs as Levels
 from kelr.controller import ControllerState, events
 from kelr.controller.state import Registration
+from kelr.errors import LabError
 from kelr.lab.simulated.contents import Contents
 from kelr.lab.simulated.metadata_log import MetadataLog
 from kelr.lab.simulated.spec import SimulatedSpec
@@ -67,6 +68,8 @@ class World:
         self.ports = dict(ports)
         self.cluster_id = cluster_id
         self.racks: dict[int, str] = dict(spec.rack_of)
+        self.controllers_down: dict[int, tuple[int, int]] = {}
+        """Controllers whose process does not run: the end of their log, and when it ended (ms)."""
         self.denied: set[Denied] = set()
         self.topic_configs: dict[str, dict[str, str]] = {}
         """Topic configs that the controller's state does not keep, as they were written."""
@@ -94,7 +97,37 @@ class World:
 
     @property
     def controller(self) -> int:
+        """The active one."""
         return self.running.controller
+
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        """All of them, running or not."""
+        return self.spec.controller_ids
+
+    def kill_controller(self, node: int) -> None:
+        """A controller's process dies; where it was the active one, the next one that runs takes over at once.
+
+        Raises:
+            LabError: no majority of controllers would be left, and nobody could take over.
+        """
+        if node in self.controllers_down:
+            return
+        left = [one for one in self.controllers if one not in self.controllers_down and one != node]
+        if 2 * len(left) <= len(self.controllers):
+            raise LabError(
+                f"without controller {node} only {len(left)} of {len(self.controllers)} would run: that is no majority",
+                next_step="start another controller first",
+            )
+        self.controllers_down[node] = self.metadata.end, self.running.now_ms
+        if node == self.controller:
+            self.running.fail_over(next((one for one in left if one > node), left[0]))
+        self.running.changes += 1
+
+    def start_controller(self, node: int) -> None:
+        """A controller that is down comes back; it leads nothing until another one dies."""
+        if self.controllers_down.pop(node, None) is not None:
+            self.running.changes += 1
 
     @property
     def brokers(self) -> Mapping[int, Registration]:
@@ -103,12 +136,12 @@ class World:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The controller and all brokers, running or not, and those whose registration was removed."""
-        return (self.controller, *sorted({*self.brokers, *self.ports} - {self.controller}))
+        """Controllers and all brokers, running or not, and those whose registration was removed."""
+        return (*self.controllers, *sorted({*self.brokers, *self.ports} - {*self.controllers}))
 
     def listens(self, node: int) -> bool:
         """Whether the node's process runs."""
-        return node == self.controller or self.running.runs(node)
+        return node not in self.controllers_down if node in self.controllers else self.running.runs(node)
 
     # Topics.
 

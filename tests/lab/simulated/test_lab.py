@@ -209,7 +209,7 @@ def test_a_directory_has_one_lab(lab: SimulatedLab) -> None:
 def test_a_port_that_is_taken_meanwhile_is_an_error_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab: SimulatedLab
 ) -> None:
-    taken = {**free_ports((100, -1)), 1: lab.port(1)}
+    taken = {**free_ports((100, -1, -2)), 1: lab.port(1)}
     monkeypatch.setattr("kelr.lab.simulated.lab.free_ports", lambda _nodes: dict(taken))
     with pytest.raises(LabError, match=r"(?s)does not come up.*a port of the simulated cluster is taken"):
         SimulatedLab.up(ONE_BROKER, tmp_path / "lab")

@@ -457,7 +457,7 @@ def test_another_controller_asks_again() -> None:
             bench.running.start(broker)
         bench.later(START_MS)
         first = bench.running.asked()
-        bench.running.fail_over()
+        bench.running.fail_over(CONTROLLER)
         second = bench.running.asked()
         assert {question.broker for question in first} == {question.broker for question in second} == {1, 2, 3}
         assert not {question.id for question in first} & {question.id for question in second}

@@ -53,7 +53,7 @@ def alter_configs(call: Call) -> Message:
     resources = call.request.resources
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     repeated = {key for key, count in counts.items() if count > 1}
-    if call.node == call.world.controller:
+    if call.node in call.world.controllers:
         # A controller names them once, a broker as often as it was asked.
         resources = list({(one.resource_type, one.resource_name): one for one in resources}.values())
     results: list[tuple[Message, Problem]] = []
@@ -62,7 +62,7 @@ def alter_configs(call: Call) -> Message:
         changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
         try:
             if (kind, name) in repeated:
-                raise RefusedError("INVALID_REQUEST", _REPEATED[call.node == call.world.controller])
+                raise RefusedError("INVALID_REQUEST", _REPEATED[call.node in call.world.controllers])
             _check(call, kind, name, changes)
             values = _outcome(call.world, kind, name, changes)
             if not call.request.validate_only:
@@ -96,11 +96,11 @@ def _answer(call: Call, results: Sequence[tuple[Message, Problem]]) -> Message:
 def _check(call: Call, kind: int, name: str, changes: Sequence[Change]) -> None:
     """What a broker looks at before it hands the request on, and then the permission."""
     world = call.world
-    if kind not in KNOWN and call.node == world.controller:
+    if kind not in KNOWN and call.node in world.controllers:
         raise RefusedError("UNSUPPORTED_VERSION", f"Unknown resource type {kind}.")
     if kind not in KNOWN:
         raise RefusedError("INVALID_REQUEST", f"Unknown resource type {kind}")
-    if call.node != world.controller:
+    if call.node not in world.controllers:
         _preprocess(call, kind, name, changes)
     if kind == TOPIC and not world.allowed(TOPICS, "ALTER_CONFIGS", name):
         raise RefusedError(DENIED[TOPICS])

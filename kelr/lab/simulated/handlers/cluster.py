@@ -15,6 +15,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, cluster_operations, codes
+from kelr.lab.simulated.handlers.errors import words
 from kelr.lab.simulated.handlers.metadata import metadata, some_broker
 from kelr.lab.simulated.handlers.partitions import NO_LEADER
 from kelr.lab.simulated.handlers.seen import seen_by
@@ -31,12 +32,12 @@ _BROKERS, _CONTROLLERS = 1, 2
 def describe_cluster(call: Call) -> Message:
     """Brokers, or, from a controller that is asked for them, the controllers (KIP-919, KIP-1073)."""
     world, request = call.world, call.request
-    own = _CONTROLLERS if call.node == world.controller else _BROKERS
+    own = _CONTROLLERS if call.node in world.controllers else _BROKERS
     asked = request.endpoint_type if call.version >= 1 else _BROKERS
     if asked != own:
         return _wrong_endpoint(call, asked, own)
     if own == _CONTROLLERS:
-        nodes, controller = [_described(world, world.controller, fenced=False)], world.controller
+        nodes, controller = [_described(world, one, fenced=False) for one in world.controllers], world.controller
     else:
         seen = seen_by(world, call.node)
         fenced_too = call.version >= 2 and request.include_fenced_brokers
@@ -96,7 +97,7 @@ def _wrong_endpoint(call: Call, asked: int, own: int) -> Message:
 
 
 def describe_quorum(call: Call) -> Message:
-    """The metadata quorum: one controller that leads it, and the running brokers as its observers."""
+    """The metadata quorum: the controllers, one of whom leads it, and the running brokers as its observers."""
     world = call.world
     if not world.allowed(CLUSTER, "DESCRIBE"):
         return DescribeQuorumResponse(
@@ -107,26 +108,28 @@ def describe_quorum(call: Call) -> Message:
             nodes=[],
         )
     asked = [(topic.topic_name, one.partition_index) for topic in call.request.topics for one in topic.partitions]
-    known = asked == [(METADATA_TOPIC, 0)]
+    known, standby = asked == [(METADATA_TOPIC, 0)], call.node in world.controllers and call.node != world.controller
+    error = "NOT_LEADER_OR_FOLLOWER" if known else "UNKNOWN_TOPIC_OR_PARTITION"
     topics = [
         DescribeQuorumResponse.TopicData(
             topic_name=topic.topic_name,
             partitions=[
-                _quorum(world) if known else _no_quorum(partition.partition_index) for partition in topic.partitions
+                _quorum(world) if known and not standby else _no_quorum(partition.partition_index, error)
+                for partition in topic.partitions
             ],
         )
         for topic in call.request.topics
     ]
-    nodes = [_quorum_node(world)] if known and call.version >= 2 else []
+    nodes = [_quorum_node(world, one) for one in world.controllers] if known and call.version >= 2 else []
     return DescribeQuorumResponse(version=call.version, error_code=0, error_message="", topics=topics, nodes=nodes)
 
 
-def _no_quorum(index: int) -> Message:
-    """What a node answers that is asked for anything but the one partition of the metadata."""
+def _no_quorum(index: int, error: str) -> Message:
+    """What a controller answers that does not lead, or a node that is asked for another partition than the one."""
     return DescribeQuorumResponse.TopicData.PartitionData(
         partition_index=index,
-        error_code=code("UNKNOWN_TOPIC_OR_PARTITION"),
-        error_message="This server does not host this topic-partition.",
+        error_code=code(error),
+        error_message=words(error),
         leader_id=0,
         leader_epoch=0,
         high_watermark=0,
@@ -145,24 +148,25 @@ def _quorum(world: World) -> Message:
         leader_id=world.controller,
         leader_epoch=world.metadata.epoch,
         high_watermark=end,
-        current_voters=[_quorum_member(world, world.controller, end)],
+        current_voters=[_quorum_member(world, one, end) for one in world.controllers],
         observers=[_quorum_member(world, broker, end) for broker in sorted(observers)],
     )
 
 
 def _quorum_member(world: World, node: int, end: int) -> Message:
+    end, at_ms = world.controllers_down.get(node, (end, world.running.now_ms))
     return DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(
         replica_id=node,
         replica_directory_id=directory_id(world.cluster_id, node),
         log_end_offset=end,
-        last_fetch_timestamp=world.running.now_ms,
-        last_caught_up_timestamp=world.running.now_ms,
+        last_fetch_timestamp=at_ms,
+        last_caught_up_timestamp=at_ms,
     )
 
 
-def _quorum_node(world: World) -> Message:
-    listener = DescribeQuorumResponse.Node.Listener(name="CONTROLLER", host=HOST, port=world.ports[world.controller])
-    return DescribeQuorumResponse.Node(node_id=world.controller, listeners=[listener])
+def _quorum_node(world: World, node: int) -> Message:
+    listener = DescribeQuorumResponse.Node.Listener(name="CONTROLLER", host=HOST, port=world.ports[node])
+    return DescribeQuorumResponse.Node(node_id=node, listeners=[listener])
 
 
 APIS: tuple[Api, ...] = (

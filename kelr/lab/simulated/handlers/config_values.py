@@ -155,7 +155,7 @@ def static_configs(world: World, node: int) -> Mapping[str, str]:
 
 
 def _of_node(world: World, node: int) -> Mapping[str, str]:
-    role, listener = ("controller", "CONTROLLER") if node == world.controller else ("broker", "PLAINTEXT")
+    role, listener = ("controller", "CONTROLLER") if node in world.controllers else ("broker", "PLAINTEXT")
     rack = world.racks.get(node)
     values = {
         "node.id": str(node),

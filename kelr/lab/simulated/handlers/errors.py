@@ -13,6 +13,11 @@ _WORDS = {
         " an incompatible broker. See the broker logs for more details."
     ),
     "NO_REASSIGNMENT_IN_PROGRESS": "No partition reassignment is in progress.",
+    "NOT_LEADER_OR_FOLLOWER": (
+        "For requests intended only for the leader, this error indicates that the broker is not the current leader. For"
+        " requests intended for any replica, this error indicates that the broker is not a replica of the topic"
+        " partition."
+    ),
     "REQUEST_TIMED_OUT": "The request timed out.",
     "TOPIC_AUTHORIZATION_FAILED": "Topic authorization failed.",
     "UNKNOWN_SERVER_ERROR": ("The server experienced an unexpected error when processing the request."),

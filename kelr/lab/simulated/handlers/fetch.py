@@ -76,7 +76,7 @@ class _Reads:
 def fetch(call: Call) -> Answer:
     """Answer one request; it waits for records as long as the client allows."""
     request = call.request
-    if call.node == call.world.controller:
+    if call.node in call.world.controllers:
         return metadata_fetch.answer(call)
     if request.session_id != 0 and request.session_epoch > 0:
         return _response(call, _Reads(), error="FETCH_SESSION_ID_NOT_FOUND")

@@ -64,7 +64,9 @@ def _wanted(call: Call) -> Message | None:
 
 
 def _unfit(call: Call, wanted: Message) -> str:
-    """What is wrong with the epochs that the request goes by."""
+    """Why this controller does not answer: it does not lead, or the request's epochs are wrong."""
+    if call.node != call.world.controller:
+        return "NOT_LEADER_OR_FOLLOWER"
     epoch, last = wanted.current_leader_epoch, wanted.last_fetched_epoch
     if call.request.max_wait_ms < 0 or wanted.fetch_offset < 0 or last < 0 or last > epoch:
         return "INVALID_REQUEST"

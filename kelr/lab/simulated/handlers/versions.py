@@ -24,7 +24,7 @@ def api_versions(table: Apis) -> Sequence[Api]:
             return ApiVersionsResponse(
                 version=call.version, throttle_time_ms=0, error_code=code("INVALID_REQUEST"), api_keys=[]
             )
-        kind = Nodes.CONTROLLERS if call.node == call.world.controller else Nodes.BROKERS
+        kind = Nodes.CONTROLLERS if call.node in call.world.controllers else Nodes.BROKERS
         spoken = {**table, own.key: own}
         answer = ApiVersionsResponse(
             version=call.version,

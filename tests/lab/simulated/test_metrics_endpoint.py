@@ -1,0 +1,74 @@
+"""The controller's gauges of KIP-966 on the simulated lab: served, read, and the same as kelr's own figures."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+
+import pytest
+
+from kelr.lab.simulated.faults import Fault, FaultKind
+from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.metrics_endpoint import figures, listen
+from kelr.metrics.catalog import METRICS, recognize
+from kelr.metrics.computed import compute
+from kelr.metrics.text import parse_line
+from kelr.metrics.watching import look
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
+from tests.lab.simulated.stories import PATIENCE_S, cluster, eventually, led_by, power_outage, returns
+
+OF_THE_KIP = {metric.key for metric in METRICS if not metric.shipped}
+
+
+def served(server: SimulatedServer) -> dict[str, float]:
+    async def scraped() -> str:
+        serving = await listen(server.world, 0)
+        port = serving.sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}/metrics"
+        try:
+            return await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=PATIENCE_S).read().decode())
+        finally:
+            serving.close()
+
+    found = {}
+    for line in asyncio.run(scraped()).splitlines():
+        sample = None if line.startswith("#") else parse_line(line)
+        if sample is not None:
+            known = recognize(sample.name, sample.labels)
+            assert known is not None, line
+            found[known.metric.key] = sample.value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rules", "recovering", "manual"),
+    [("kip966-balanced", 1, 0), ("kip966-none", 0, 1), ("kip966-aggressive", 1, 0)],
+)
+def test_what_the_controller_says_is_what_kelr_counts(rules: str, recovering: int, manual: int) -> None:
+    with cluster(rules) as server:
+        power_outage(server)
+        told = served(server)
+        assert told.keys() == OF_THE_KIP
+        if rules != "kip966-aggressive":
+            assert (told["unclean_recoveries"], told["manual_election_required"]) == (0, 0), "the ELR is waited for"
+        server.fault(Fault(FaultKind.LOSE, node=2, api="GetReplicaLogInfo"))
+        returns(server, 2, 3)  # uncleanly, which empties the ELR
+        with LiveSource(ConnectionSettings.read(server.bootstrap_servers, timeout_s=PATIENCE_S)) as source:
+            computed, seen = compute(source), look(source, most=5)
+        told = served(server)
+        keys = OF_THE_KIP - {"unclean_recoveries_finished"}
+        assert {key: computed.figures[key] for key in keys} == {key: told[key] for key in keys}
+        assert (told["unclean_recoveries"], told["manual_election_required"]) == (recovering, manual)
+        assert (seen.in_recovery, seen.needs_operator) == (recovering, manual)
+
+
+def test_finished_recoveries_are_counted_until_another_controller_takes_over() -> None:
+    with cluster("kip966-balanced", controllers=3) as server:
+        power_outage(server)
+        returns(server, 1, 2, 3)
+        eventually(server, led_by(2))
+        assert served(server)["unclean_recoveries_finished"] == 1
+        assert server.inside(figures)["unclean_recovery_finished_count"] == 1
+        server.inside(lambda world: world.kill_controller(100))
+        assert served(server)["unclean_recoveries_finished"] == 0
