@@ -22,7 +22,7 @@ from kelr.engine.metadata_log import decide_metadata_log
 from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
 from kelr.engine.recovery.prediction import awaited, recovery_now, situation_under_recovery
-from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
+from kelr.engine.recovery.words import awaited_in_words, notes_on_the_choice, notes_on_the_rules, undecided
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural
@@ -314,6 +314,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield _taken_as_empty(case, snapshot.cluster.partitions_source)
     if case.state.leader is None and case.cluster.features.elr_enabled is False and not case.state.isr:
         yield from _leftover_elr(case)
+    yield from notes_on_the_choice(case)
     yield from notes_on_the_quorum(case)
     if case.former_members and case.state.leader is None:
         yield (

@@ -72,6 +72,13 @@ class SimulatedCluster:
     """The id of the next record that is produced."""
     high_watermark_needs_min_isr: bool = True
     """False for Kafka before 3.7.0 (`HighWatermarkRule.needs_min_isr`)."""
+    flush_messages: int | None = None
+    """log.flush.interval.messages: a broker writes a log to its disk once so many records are not on it, and before the
+    high watermark moves where that is one; None leaves it to the machine, as Kafka's default does."""
+    flush_ms: int | None = None
+    """log.flush.interval.ms: the brokers that run write everything to their disks so often."""
+    flushed_at_ms: int = 0
+    """When they last did, on the recovery manager's clock."""
 
     def after(self, event: events.Event | RecoveryEvent) -> tuple[SimulatedCluster, Stepped]:
         """Let the controller handle an event, its records reach the replicas, and its questions the brokers."""
@@ -303,8 +310,14 @@ class SimulatedCluster:
         return replace(self, asked=left, replies=replies).after(LogInfoFailed(broker))
 
     def wait(self, duration_ms: int) -> tuple[SimulatedCluster, Stepped]:
-        """Time passes; only the Unclean Recovery Manager looks at it."""
-        return self.after(TimePassed(self.manager.now_ms + duration_ms))
+        """Time passes: brokers that flush by time do so, and the Unclean Recovery Manager looks at it."""
+        cluster, done = self.after(TimePassed(self.manager.now_ms + duration_ms))
+        now_ms = cluster.manager.now_ms
+        if self.flush_ms is None or now_ms - self.flushed_at_ms < self.flush_ms:
+            return cluster, done
+        for broker in sorted(cluster.controller.brokers.keys() - cluster.down):
+            cluster = cluster.flushed(broker)
+        return replace(cluster, flushed_at_ms=now_ms - (now_ms - self.flushed_at_ms) % self.flush_ms), done
 
     def stopped(self, broker: int, *, power_loss: bool = False) -> SimulatedCluster:
         """A broker's process dies; the controller notices later.
@@ -385,7 +398,9 @@ class SimulatedCluster:
         return broker in partition.replicas and self.running(broker) and not lost
 
     def with_replications(self, changed: Mapping[TopicPartition, Replication]) -> SimulatedCluster:
-        """The cluster with these partitions' logs as they are given."""
+        """The cluster with these partitions' logs as they are given, flushed where so many records ask for it."""
+        if self.flush_messages is not None:
+            changed = {address: rep.flushed_by_count(logs, self.flush_messages) for address, logs in changed.items()}
         return replace(self, replication=PartitionMap.of(self.replication).updated(changed)) if changed else self
 
     def _with_replication(self, address: TopicPartition, after: Replication) -> SimulatedCluster:

@@ -28,14 +28,34 @@ from kelr.simulation.words import state_line
 
 def cluster(directive: Directive) -> SimulatedCluster:
     """A new cluster, as the directive describes it; its configs are the cluster-wide ones."""
-    directive.allow("rules", "brokers", "min-isr", "unclean", "high-watermark")
+    directive.allow("rules", "brokers", "min-isr", "unclean", "high-watermark", "flush")
     configs = Configs(directive.number("min-isr", 1), bool(directive.flag("unclean")))
     _positive(directive, configs.min_isr)
     controller = ControllerState(rules(directive, directive.options.get("rules", "elr")), cluster=configs)
     if not directive.ids("brokers"):
         raise directive.error("a cluster has brokers", next_step="write brokers=1,2,3")
     advance = directive.choice("high-watermark", "min-isr", "any-isr")
-    return started(controller, directive.ids("brokers"), high_watermark_needs_min_isr=advance != "any-isr")
+    made = started(controller, directive.ids("brokers"), high_watermark_needs_min_isr=advance != "any-isr")
+    messages, ms = _flushing(directive)
+    return replace(made, flush_messages=messages, flush_ms=ms)
+
+
+def _flushing(directive: Directive) -> tuple[int | None, int | None]:
+    """When brokers write to their disks: after so many records, or every so many ms. Without a word nobody does."""
+    text = directive.options.get("flush")
+    if text is None:
+        return None, None
+    if text == "every-write":
+        return 1, None
+    if not text.isdecimal():
+        return None, _above_0(directive, duration_ms(directive, text))
+    return _above_0(directive, directive.parsed_number(text)), None
+
+
+def _above_0(directive: Directive, value: int) -> int:
+    if not value:
+        raise directive.error("brokers flush after at least one record, and after some time", next_step="write flush=1")
+    return value
 
 
 def _rules(cluster: SimulatedCluster, directive: Directive) -> Result:
@@ -191,9 +211,10 @@ def _cluster_again(_: SimulatedCluster, directive: Directive) -> Result:
 SPECS = (
     Spec(
         "cluster",
-        "rules=RULES brokers=1,2,3 [min-isr=N] [unclean=true] [high-watermark=any-isr]",
+        "rules=RULES brokers=1,2,3 [min-isr=N] [unclean=true] [high-watermark=any-isr] [flush=every-write|N|10ms]",
         "starts afresh with live brokers; the configs are the cluster-wide ones. any-isr is how Kafka before 3.7"
-        " advanced the high watermark",
+        " advanced the high watermark. flush= is when each broker writes a log to its disk: with every write, once N"
+        " records are not there, or every so often while time passes (`wait`); without it, by `flush` alone",
         _cluster_again,
     ),
     Spec("rules", "RULES", "the same cluster, run by another Kafka from now on", _rules),

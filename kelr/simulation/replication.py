@@ -13,7 +13,17 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
-from kelr.simulation.logs import Acks, Record, SimulatedLog, appended, following, parts_from, trimmed, truncated
+from kelr.simulation.logs import (
+    Acks,
+    Record,
+    SimulatedLog,
+    appended,
+    flushed,
+    following,
+    parts_from,
+    trimmed,
+    truncated,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +315,12 @@ def _newly_visible(log: SimulatedLog, mark: int, ledger: Ledger) -> frozenset[in
     before = log.high_watermark - log.start
     known = 0 < before <= len(log.records) and log.records[before - 1].id in ledger.visible
     return frozenset(record.id for record in log.records[before if known else 0 : max(mark - log.start, 0)])
+
+
+def flushed_by_count(replication: Replication, most: int) -> Replication:
+    """The logs, each on its disk where this many records are not there yet (UnifiedLog.append, unflushedMessages)."""
+    due = {replica: flushed(log) for replica, log in replication.logs.items() if log.end - log.flushed >= most}
+    return replace(replication, logs={**replication.logs, **due}) if due else replication
 
 
 def cut(replication: Replication, replica: int, end: int) -> Replication:

@@ -138,6 +138,8 @@ def test_balanced_elects_the_best_live_log_once_its_quorum_was_heard(of_three: i
     assert balanced.elected == elected
     assert balanced.loss is not None
     assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    outside = [note for note in found.notes if "outside the recovery quorum [1, 2]" in note]
+    assert len(outside) == (elected == 3), "where it happens it is explained"
 
 
 def test_without_a_recorded_quorum_every_replica_is_needed() -> None:

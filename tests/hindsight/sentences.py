@@ -84,6 +84,7 @@ UNREACHED: Mapping[str, str] = {
     "AdviceAction.longest-log": "the whole of KIP-966",
     "AdviceAction.elect-preferred": "no advice gives it",
     "Method.native": "the whole of KIP-966",
+    "Method.longest-log": "the whole of KIP-966",
     "HoldReason.recovery": "the whole of KIP-966",
     "engine/decide.py:_summary: and waits for an operator": "the whole of KIP-966",
     "engine/decide.py:_notes: the recovery strategy is": "the whole of KIP-966",

@@ -37,6 +37,20 @@ def undecided(case: Case) -> str:
     )
 
 
+def notes_on_the_choice(case: Case) -> Iterator[str]:
+    """That a balanced recovery elects somebody outside the recovery quorum, where it does."""
+    if not case.rules.recovers or case.state.leader is not None:
+        return
+    recovery = recovery_now(case, asked_for=RecoveryStrategy.BALANCED)
+    if recovery.choice is None or recovery.choice in recovery.quorum or rivals(case, recovery):
+        return
+    yield (
+        f"a balanced recovery elects broker {recovery.choice}, outside the recovery quorum {ids(recovery.quorum)}: its"
+        " log is better than any of theirs. KIP-966 takes the best of all replicas that answer, where Vanlightly's text"
+        " has a complete member of the quorum selected"
+    )
+
+
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     """What to know where somebody asks what the whole of KIP-966 would do."""
     features = snapshot.cluster.features
