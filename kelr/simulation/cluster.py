@@ -187,6 +187,15 @@ class SimulatedCluster:
                 changed[address] = after
         return self.with_replications(changed)
 
+    def noted(self, address: TopicPartition, follower: int, broker_epoch: int | None) -> SimulatedCluster:
+        """The leader remembers the broker epoch of a follower's fetch, without which it compares none (KIP-903)."""
+        logs = self.replication[address]
+        if logs.leadership is None:
+            return self
+        epochs = {one: epoch for one, epoch in logs.leadership.broker_epochs.items() if one != follower}
+        epochs |= {} if broker_epoch is None else {follower: broker_epoch}
+        return self._with_replication(address, replace(logs, leadership=replace(logs.leadership, broker_epochs=epochs)))
+
     def not_let_in(self, address: TopicPartition, follower: int) -> str | None:
         """Why the leader does not propose a follower for the ISR, whatever its log holds; None where it may.
 

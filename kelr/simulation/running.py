@@ -245,6 +245,10 @@ class RunningCluster(Following):
         self._changed(done)
         return found
 
+    def note_fetch(self, address: TopicPartition, follower: int, broker_epoch: int | None) -> None:
+        """Somebody fetched as this follower from the partition's leader, with this broker epoch; None carried none."""
+        self.cluster = self.cluster.noted(address, follower, broker_epoch)
+
     def copy(self, copies: Sequence[tuple[PartitionState, TopicPartition]]) -> None:
         """Partitions come to be that are like others in everything: state, logs, and what brokers know of them."""
         self.cluster = self.cluster.copied(copies)

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kafka.protocol.consumer import FetchRequest
 
 from kelr.controller import events
 from kelr.lab import wire
@@ -134,6 +135,54 @@ def test_who_asks_is_looked_at_first() -> None:
     made.denied.add(Denied("cluster", "CLUSTER_ACTION"))
     answer = ask(made, altering(made, {1: -1, 2: -1}), node=CONTROLLER_ID)
     assert name(answer.error_code) == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def fetching(cluster: World, follower: int, epoch: int) -> str:
+    """The error of a follower's Fetch v15, which carries its broker epoch (ReplicaState)."""
+    topic = FetchRequest.FetchTopic
+    partition = topic.FetchPartition(
+        version=15,
+        partition=0,
+        current_leader_epoch=state(cluster).leader_epoch,
+        fetch_offset=0,
+        last_fetched_epoch=-1,
+        log_start_offset=0,
+        partition_max_bytes=1000,
+    )
+    question = FetchRequest(
+        version=15,
+        replica_state=FetchRequest.ReplicaState(version=15, replica_id=follower, replica_epoch=epoch),
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1000,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic(version=15, topic_id=cluster.topic_id("orders"), partitions=[partition])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+    question.tags = {"replica_state"}
+    return name(ask(cluster, question).responses[0].partitions[0].error_code)
+
+
+def test_the_leader_remembers_the_broker_epoch_of_a_fetch_and_takes_none_that_is_stale() -> None:
+    """KIP-903: "The leader will keep track of the follower epochs received through the Fetch request"."""
+    made = shrunk()
+
+    def of_the_leader() -> int | None:
+        leadership = made.running.cluster.replication[ORDERS].leadership
+        assert leadership is not None
+        return leadership.broker_epochs.get(2)
+
+    assert fetching(made, 2, epoch(made, 2) - 1) == "NOT_LEADER_OR_FOLLOWER"
+    assert fetching(made, 2, epoch(made, 2)) == "NONE"
+    assert of_the_leader() == epoch(made, 2)
+    assert made.running.cluster.not_let_in(ORDERS, 2) is None
+    assert fetching(made, 2, 99) == "NONE", "one that the leader has not heard of yet"
+    assert "last fetched with broker epoch 99" in str(made.running.cluster.not_let_in(ORDERS, 2))
+    assert fetching(made, 2, -1) == "NONE"
+    assert of_the_leader() is None
 
 
 def registering(broker: int, *, version: int = 4, directories: Sequence[UUID] = (SOME_ID,), **more: Any) -> Any:

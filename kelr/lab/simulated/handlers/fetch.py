@@ -1,9 +1,11 @@
 """Fetch: records for consumers and past the high watermark, and questions about epochs.
 
-Followers of the simulated cluster do not fetch over the wire; one that asks here is answered and moves nothing. Fetch
-sessions (KIP-227) are never begun, as by a broker whose session cache is full.
+Followers of the simulated cluster do not fetch over the wire. One that asks here is answered, and the leader remembers
+its broker epoch (ReplicaState, KIP-903), but counts nothing as replicated. Fetch sessions (KIP-227) are never begun, as
+by a broker whose session cache is full.
 
-Source: KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read, FetchParams.
+Source: KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords, Replica.updateFetchStateOrThrow,
+LocalLog.read, FetchParams.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes, code
 from kelr.lab.simulated.handlers import metadata_fetch, offsets
+from kelr.lab.simulated.handlers.seen import seen_by
 from kelr.lab.simulated.leaders import CurrentLeaders
 from kelr.lab.simulated.replicas import NONE, Replica, hosted
 from kelr.model import TopicPartition
@@ -164,8 +167,20 @@ def _read(call: Call, wanted: _Wanted, most_bytes: int, *, at_least_one: bool) -
             return read
     if not log.start <= offset <= log.end:
         return _Read(wanted, "OFFSET_OUT_OF_RANGE")
+    if _replica_id(call) >= 0 and not _taken_note_of(call, wanted.address):
+        return _Read(wanted, "NOT_LEADER_OR_FOLLOWER")
     read.records = _records(call, replica, offset, most_bytes, at_least_one=at_least_one)
     return read
+
+
+def _taken_note_of(call: Call, address: TopicPartition) -> bool:
+    """Remember the follower's broker epoch; False for one that is older than its registration's."""
+    epoch, follower = call.request.replica_state.replica_epoch if call.version >= 15 else _UNKNOWN, _replica_id(call)
+    registered = seen_by(call.world, call.node).brokers.get(follower)
+    if epoch >= 0 and registered is not None and not registered.fenced and registered.epoch > epoch:
+        return False
+    call.world.running.note_fetch(call.world.own(address), follower, epoch if epoch >= 0 else None)
+    return True
 
 
 def _unfit(call: Call, wanted: _Wanted, replica: Replica) -> str:
