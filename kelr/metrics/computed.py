@@ -78,12 +78,15 @@ def under_min_isr(row: Described) -> bool | None:
 
 def recovery_standing(row: Described, cluster: Cluster) -> Standing | None:
     """Where the partition's unclean recovery stands, no log being known; None where the cluster has no recovery
-    manager, or ELR is not known."""
+    manager, or ELR or the topic's strategy is not known."""
     rules = choose_rules(cluster.features).rules
-    state, config = row.state, row.config
+    state, strategy = row.state, row.config.recovery_strategy
+    unclean = row.config.unclean_leader_election_of_the_controller
     if not rules.recovers or state.elr is None or state.last_known_elr is None:
         return None
-    rules = rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy)
+    if rules.strategy_by_topic and strategy is None and unclean is None:
+        return None
+    rules = rules.of_topic(unclean, strategy)
     around = Circumstances(electable_replicas(state, cluster), row.min_isr or 1, rules)
     return recovery_of(state, around, {}).standing
 

@@ -10,6 +10,7 @@ import pytest
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.metrics_endpoint import figures, listen
+from kelr.lab.simulated.world import Denied
 from kelr.metrics.catalog import METRICS, recognize
 from kelr.metrics.computed import compute
 from kelr.metrics.text import parse_line
@@ -72,3 +73,15 @@ def test_finished_recoveries_are_counted_until_another_controller_takes_over() -
         assert server.inside(figures)["unclean_recovery_finished_count"] == 1
         server.inside(lambda world: world.kill_controller(100))
         assert served(server)["unclean_recoveries_finished"] == 0
+
+
+def test_where_the_strategy_is_not_known_nobody_is_counted() -> None:
+    with cluster("kip966-balanced") as server:
+        power_outage(server)
+        server.fault(Fault(FaultKind.LOSE, node=2, api="GetReplicaLogInfo"))
+        returns(server, 2, 3)
+        server.inside(lambda world: world.denied.add(Denied("topic", "DESCRIBE_CONFIGS")))
+        with LiveSource(ConnectionSettings.read(server.bootstrap_servers, timeout_s=PATIENCE_S)) as source:
+            computed = compute(source)
+        assert (computed.figures["unclean_recoveries"], computed.figures["manual_election_required"]) == (0, 0)
+        assert computed.unknown["unclean_recoveries"] == computed.unknown["manual_election_required"] == 1

@@ -4,8 +4,8 @@ Followers of the simulated cluster do not fetch over the wire. One that asks her
 its broker epoch (ReplicaState, KIP-903), but counts nothing as replicated. Fetch sessions (KIP-227) are never begun, as
 by a broker whose session cache is full.
 
-Source: KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords, Replica.updateFetchStateOrThrow,
-LocalLog.read, FetchParams.
+Source: KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read, FetchParams;
+Replica.updateFetchStateOrThrow.
 """
 
 from __future__ import annotations
