@@ -97,6 +97,12 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
     )
 
 
+def elected_by_logs(case: Case, replica: int, *, clean: bool) -> bool:
+    """Whether the replica's return has KIP-966's manager elect by logs that are not known here."""
+    change = _run_on_return(case, replica, clean)
+    return change.after.leader is None and run_on_return(case, change, replica, clean=clean).asks
+
+
 def _loss(case: Case, replica: int, leader: int, *, guaranteed: bool) -> Loss:
     """What is lost once the replica is back and this one is recorded as the leader."""
     on_paper = None if leader in {replica, *case.electable} else loss_on_paper(case, leader)

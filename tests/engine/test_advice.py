@@ -292,6 +292,27 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     assert advice.command == ("describe", "orders:0", "--watch")
 
 
+DOUBTED = NotHeard(1, Unheard.DOUBTFUL, "its log is not used: what it holds of audit:0 is from before")
+
+
+def test_a_disk_that_is_not_believed_takes_the_promise_of_its_place() -> None:
+    """What its return loses is told as unknown, and the advice said that it loses nothing committed."""
+    advice = decision(WAITING, ALIVE, (LOGS[0], DOUBTED, LOGS[2])).advice
+    assert (
+        "Bring broker 1 back first: in the ELR, but what was read of the disk of broker 1 is not believed, so what that"
+        " loses is not known." in advice.text
+    )
+    assert "nothing committed is lost" not in advice.text
+
+
+def test_a_member_of_the_elr_whose_disk_is_not_believed_comes_after_one_that_nothing_contradicts() -> None:
+    state = leaderless((3, 1, 2), elr=(1, 2), last_known=(1,))
+    advice = decision(state, cluster_of(live=(3,), fenced=(1, 2)), (LOGS[0], DOUBTED, silent(2))).advice
+    assert (advice.action, advice.start) == (AdviceAction.BRING_BACK, (2,))
+    assert advice.text.startswith("Bring broker 2 back first: in the ELR, so after a clean shutdown nothing committed")
+    assert advice.alternative.startswith("If 2 and 1 cannot come back")
+
+
 def test_a_dead_leader_may_be_none_once_it_is_back_where_unclean_elections_are_allowed() -> None:
     """After an unclean shutdown it leaves the ISR, and whoever is live leads (seed 91063 of make hindsight)."""
     for unclean in (False, True):

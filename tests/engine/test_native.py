@@ -17,12 +17,14 @@ from kelr.model import (
     AdviceAction,
     ElectionType,
     Features,
+    HoldReason,
     Method,
     NotPlanned,
     PlannedElection,
     Snapshot,
     Wish,
 )
+from tests.engine.cases import leaderless
 from tests.engine.planned import all_heard, asked, designated, incident
 
 RELEASED = {METADATA_FEATURE: 29, ELR_FEATURE: 1}
@@ -187,3 +189,14 @@ def test_the_pattern_of_such_a_partition_is_decided_alike() -> None:
     (state,) = snapshot.partitions
     found = pattern_of(snapshot, state)
     assert found.tell(found.pattern.decide()) == verdict_of(decide(snapshot, state))
+
+
+def test_whose_return_has_the_manager_compare_logs_stays_down_until_the_designation_is_done() -> None:
+    """Once 1 is back the whole quorum is live, and the manager elects by logs before anybody is designated (seed 30011
+    of make hindsight by the rules kip966-balanced)."""
+    for strategy, held in (("balanced", [1]), ("none", [])):
+        snapshot = native(incident(leaderless((3, 1, 2), last_known=(1, 2))), strategy=strategy)
+        found = planned(snapshot, designated(3))
+        assert isinstance(found, PlannedElection)
+        assert [one.broker for one in found.hold] == held
+        assert all(one.reason is HoldReason.RECOVERY for one in found.hold)

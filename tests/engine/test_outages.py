@@ -341,6 +341,9 @@ def test_a_comeback_from_the_elr_of_a_replica_that_is_added_again_proves_nothing
         returned = fate_of(snapshot, Outage(blows, at_once=False))
         assert returned.worst.after.leader == 2
         assert bool(returned.then & Standing.MAY_LOSE) is not proven
+        live = replace(snapshot, cluster=cluster_of(1, 2))
+        stopped = fate_of(live, Outage((Assumption(Happening.STOPS, broker=2), blows[0]), at_once=False))
+        assert bool(stopped.then & Standing.UNPROVEN) is not proven
 
 
 def test_what_all_of_them_do_together_once_they_are_back() -> None:

@@ -196,7 +196,7 @@ def claims_of_loss(
 
 def _of_returns(address: TopicPartition, decision: Decision) -> Iterator[Claim]:
     """Whom it waits for, and that nobody else's return brings a leader."""
-    for broker in decision.waits_for:
+    for broker in () if "waits for all of" in decision.summary else decision.waits_for:
         yield Claim(Kind.WAITS_FOR, address, Option(returns=(broker,)), decision, broker, decision.summary)
     if not decision.waits_for and decision.elected is None and decision.situation is Situation.NEEDS_UNCLEAN_RECOVERY:
         for broker in decision.replicas:

@@ -282,6 +282,11 @@ def _return(
         if own and isinstance(event, events.BrokerUnfenced) and not arrived:
             arrived = True
             found.update(world.partitions)
+        elif arrived and world.setup.rules.recovers:
+            # The recovery manager elects once it has asked for logs.
+            found.update(
+                {one.after.address: one.after for one in done.changes if found[one.after.address].leader is None}
+            )
 
     world.running.watchers.append(watch)
     was_active = world.running.cluster.controller.active(broker)

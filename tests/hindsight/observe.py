@@ -45,7 +45,7 @@ _NEWEST = 30
 def rules_asked_for(world: World) -> RuleSet | None:
     """The rules that somebody has to name, because no cluster tells them; None where it does."""
     rules = world.running.cluster.controller.rules
-    return None if rules.name in _SOFTWARE or not rules.elr else rules
+    return None if rules.name in _SOFTWARE or not (rules.elr or rules.kip966) else rules
 
 
 def observed(world: World, sight: Sight, *, believing: bool = False) -> Snapshot:
@@ -129,6 +129,8 @@ def _config(world: World, sight: Sight, topic: str, *, compacted: bool) -> Topic
     if not sight.knows_configs:
         return TopicConfig(error=sight.configs or None)
     config = world.running.cluster.as_snapshot().configs[topic]
+    if world.setup.rules.recovery is not None:
+        config = replace(config, recovery_strategy=world.setup.rules.recovery)
     return replace(config, cleanup_policy=("compact",) if compacted else ("delete",))
 
 

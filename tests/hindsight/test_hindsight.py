@@ -38,6 +38,12 @@ def test_nothing_that_is_said_in_a_sample_is_wrong(part: int) -> None:
         assert [one for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG] == []
 
 
+def test_nothing_that_is_said_of_the_kips_sets_without_its_manager_is_wrong() -> None:
+    for seed in range(30_000, 30_040):
+        found = judged(incident_of(seed, ("kip966-manager-off",)))
+        assert [one for one in found if one.verdict is Verdict.WRONG] == []
+
+
 MENDED = {
     22833: "a dead last known leader of Kafka 4.0 was to be brought back although its disk lacked records",
     91063: "a dead leader that a return elects on paper, and that is none once it is back",

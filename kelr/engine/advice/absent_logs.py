@@ -56,13 +56,18 @@ def with_the_best_log(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
 
 def least_doubtful(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
     """Of several that have a place in ISR or ELR with ELR on: those whose disks show a clean shutdown; where none does,
-    those that none shows to have lost the place."""
+    those that none shows to have lost the place, and of these those whose disks nothing contradicts."""
     clean = tuple(one for one in replicas if case.stopped_cleanly(one) and not case.is_added_again(one))
-    return clean or tuple(one for one in replicas if not case.stopped_uncleanly(one)) or replicas
+    kept = tuple(one for one in replicas if not case.stopped_uncleanly(one))
+    return clean or tuple(one for one in kept if not case.logs.doubtful(one)) or kept or replicas
 
 
 def in_its_place(case: Case, where: str, replicas: Sequence[int]) -> str:
     """Why one of these is brought back first: ``in the ELR, so after a clean shutdown nothing committed is lost``."""
+    doubtful = tuple(filter(case.logs.doubtful, replicas))
+    if doubtful:
+        disks = f"the {agree(len(doubtful), 'disk', 'disks')} of {brokers(doubtful)}"
+        return f"in the {where}, but what was read of {disks} is not believed, so what that loses is not known"
     if not all(map(case.stopped_cleanly, replicas)):
         return f"in the {where}, so after a clean shutdown nothing committed is lost"
     disks = agree(len(replicas), "its disk shows", "their disks show")

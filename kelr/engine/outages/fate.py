@@ -106,7 +106,8 @@ class KnownCase:
     def __init__(self, case: OutageCase) -> None:
         self.case = case
         start = case.start()
-        self.now = standing_of(start, start.partitions[case.address], ()) & ~Standing.DOUBTFUL
+        now = standing_of(start, start.partitions[case.address], (), _added_again(case))
+        self.now = now & ~Standing.DOUBTFUL
         self._fates: dict[tuple[tuple[Assumption, ...], bool], Fates] = {}
 
     def fates(self, blows: tuple[Assumption, ...], *, at_once: bool) -> Fates:
@@ -203,8 +204,13 @@ def _comeback(case: OutageCase, state: ControllerState, broker: int, clean: bool
 
 
 def _is_added_again(case: OutageCase, leader: int | None, by: ElectedBy | None) -> bool:
-    """Whether a leader was elected for a place in the ELR that proved nothing before the outage (`is_added_again`)."""
-    return by is ElectedBy.ELR and leader is not None and is_added_again(case.state, leader, case.rules)
+    """Whether a leader was elected for a place in the ELR that proved nothing before the outage."""
+    return by is ElectedBy.ELR and leader in _added_again(case)
+
+
+def _added_again(case: OutageCase) -> tuple[int, ...]:
+    """Members of the ELR whose place proved nothing before the outage (`is_added_again`)."""
+    return tuple(one for one in case.state.elr or () if is_added_again(case.state, one, case.rules))
 
 
 # One course of events.
@@ -337,7 +343,7 @@ def _doubting(course: _Course, doubt: str) -> _Course:
 
 def _fate(case: OutageCase, course: _Course) -> Fate:
     before, after = case.start().partitions[case.address], course.state.partitions[case.address]
-    then = standing_of(course.state, after, course.stopped)
+    then = standing_of(course.state, after, course.stopped, _added_again(case))
     doubts = (*course.doubts, *_doubts(course.state, after, then))
     then |= Standing.MAY_LOSE if course.may_lose else Standing(0)
     then |= Standing.DOUBTFUL if doubts else Standing(0)

@@ -57,14 +57,17 @@ UNCERTAIN = Standing.MIN_ISR_UNKNOWN | Standing.DOUBTFUL
 """The flags that tell of what is not known."""
 
 
-def standing_of(state: ControllerState, partition: PartitionState, clean: Collection[int]) -> Standing:
+def standing_of(
+    state: ControllerState, partition: PartitionState, clean: Collection[int], added_again: Collection[int] = ()
+) -> Standing:
     """How a partition stands.
 
     Args:
         clean: the brokers that are down after a clean shutdown; of others that are down nothing is known.
+        added_again: the members of the ELR whose place there proved nothing before (`is_added_again`).
     """
     if partition.leader is None or not state.active(partition.leader):
-        return _without_leader(state, partition, clean)
+        return _without_leader(state, partition, clean, added_again)
     found = Standing(0)
     in_sync = [replica for replica in partition.isr if state.active(replica)]
     if partition.topic not in state.min_isr_unknown:
@@ -83,12 +86,15 @@ def most_in_sync(state: ControllerState, partition: PartitionState) -> int:
     return state.first_partition_replicas.get(partition.topic, 0) if first is None else len(first.replicas)
 
 
-def _without_leader(state: ControllerState, partition: PartitionState, clean: Collection[int]) -> Standing:
+def _without_leader(
+    state: ControllerState, partition: PartitionState, clean: Collection[int], added_again: Collection[int]
+) -> Standing:
     found = Standing.LEADERLESS
     if not partition.isr and partition.elr:
         found |= Standing.ELR_ONLY
     lost = partition.offline_replicas or ()
-    holders = [replica for replica in (*partition.isr, *(partition.elr or ())) if replica not in lost]
+    in_elr = [replica for replica in partition.elr or () if replica not in added_again]
+    holders = [replica for replica in (*partition.isr, *in_elr) if replica not in lost]
     if not any(state.active(replica) or replica in clean for replica in holders):
         found |= Standing.UNPROVEN
     return found

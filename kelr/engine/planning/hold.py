@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from kelr.controller import Election, broker_unfenced, elect_leaders
+from kelr.controller import Election, RecoveryStrategy, broker_unfenced, elect_leaders
 from kelr.engine.case import Case
 from kelr.engine.elections import designation_of, elected_by
-from kelr.engine.forecast import MOST_TOGETHER, after_return, after_returns, undecided_returns
+from kelr.engine.forecast import (
+    MOST_TOGETHER,
+    after_return,
+    after_returns,
+    elected_by_logs,
+    shutdowns,
+    undecided_returns,
+)
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.refusals import is_advised_to_start
 from kelr.engine.planning.subject import Subject
+from kelr.engine.recovery.prediction import heard_logs, run_now
 from kelr.engine.words import agree, brokers
 from kelr.model import ElectedBy, Forecast, Grade, HoldDown, HoldReason, Loss, Method
 
@@ -67,6 +75,12 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     another = next((one for one in forecasts if one.elected not in {None, choice.elect}), None)
     if another is not None and another.elected_by is not None:
         return HoldDown(replica, _REASONS[another.elected_by], _text(subject, choice, forecasts))
+    if _logs_may_decide(subject.case, method, replica):
+        text = (
+            f"If broker {replica} returns before the election, the recovery manager may elect another by the logs that"
+            f" it asks for: {_KEEP_IT_DOWN}."
+        )
+        return HoldDown(replica, HoldReason.RECOVERY, text)
     found = {
         one.clean: _elected_then(after_return(subject.case, replica, clean=one.clean), choice, method)
         for one in forecasts
@@ -80,6 +94,14 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     what = f"that elects {_who(replica, leader, by)}{', whatever its log holds' if by is ElectedBy.UNCLEAN else ''}"
     text = f"If broker {replica} is back{how} when the election runs, {what}: {_KEEP_IT_DOWN}."
     return HoldDown(replica, _REASONS[by], text)
+
+
+def _logs_may_decide(case: Case, method: Method, replica: int) -> bool:
+    """Whether KIP-966's manager compares logs of which one is not known here, once the replica is back."""
+    if not case.rules.recovers:
+        return False
+    asked_by_hand = method is Method.UNCLEAN and replica not in heard_logs(case)
+    return asked_by_hand or any(elected_by_logs(case, replica, clean=clean) for clean in shutdowns(case, replica))
 
 
 def _nobody_then(
@@ -97,8 +119,11 @@ def _nobody_then(
 
 def _elected_then(back: Case, choice: Choice, method: Method) -> tuple[int | None, ElectedBy | None]:
     """Whom the planned requests make the leader of a partition as it is once somebody is back."""
-    if back.state.leader is not None or back.rules.recovers or method not in {Method.UNCLEAN, Method.REORDER}:
+    if back.state.leader is not None or method not in {Method.UNCLEAN, Method.REORDER}:
         return None, None
+    if back.rules.recovers:
+        change = run_now(back, asked_for=RecoveryStrategy.AGGRESSIVE)
+        return change.after.leader, elected_by(change)
     if method is Method.REORDER:
         outcome = designation_of(back, choice.elect)
         return outcome.elected, outcome.elected_by

@@ -84,6 +84,8 @@ class RecoveryOnReturn:
     """The run that elects, or finds that nobody can be elected yet."""
     outlook: str
     """What has to be seen before anybody is elected; empty where nothing happens, or somebody is elected."""
+    asks: bool = False
+    """Whether that is logs, for which the manager asks by itself."""
 
 
 def run_on_return(case: Case, returned: Change, replica: int, *, clean: bool) -> RecoveryOnReturn:
@@ -109,7 +111,7 @@ def run_on_return(case: Case, returned: Change, replica: int, *, clean: bool) ->
     if recovery.standing is Standing.WAITS_FOR_QUORUM:
         return RecoveryOnReturn(change, f"the recovery then waits for {brokers(recovery.not_live)}")
     logs = agree(len(unheard), f"the log of {joined(unheard)} is", f"the logs of {joined(unheard)} are")
-    return RecoveryOnReturn(change, f"the best log is elected once {logs} known")
+    return RecoveryOnReturn(change, f"the best log is elected once {logs} known", asks=True)
 
 
 def situation_under_recovery(recovery: Recovery, by_state: Situation) -> Situation:
