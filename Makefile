@@ -36,7 +36,8 @@ UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTST
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
-test: spark-java lint typecheck imports pytest  ## Check everything: style, types, layers, tests
+test: spark-java  ## Check everything: style, types, layers, tests
+	@$(BESIDE) lint typecheck imports $(RUNS)
 
 lint: $(READY)  ## Check style
 	$(BIN)/ruff check .
@@ -53,27 +54,32 @@ typecheck: $(READY) build/tree  ## Check types
 imports: $(READY) build/tree  ## Check that the layers import only what they may
 	cd build/tree && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
-# Tests with clusters wait most of their time: two runs of them, with clusters of their own, beside one that computes.
-# What starts a Java is behind them.
-PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
-	live_reassignments.py live_source.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
-	whatif.py doctor.py rescue.py elect.py)
-
 # Spark needs a Java of the system's own, which the tests cannot bring.
 spark-java: $(READY)
 	@$(BIN)/python -m kelr.fleet.java
 
+# Each is a pytest of its own, and all run beside each other: tests with clusters or processes wait most of their time. Each
+# has a cluster of its own, too: the more topics a cluster has, the longer a broker takes to start (240 partitions: twice).
+RUNS := $(addprefix pytest-,predictions incidents clusters fleet commands rest)
+BESIDE := $(MAKE) --no-print-directory --keep-going --jobs=$(words lint typecheck $(RUNS))
+TESTS_predictions := $(addprefix tests/cluster/test_,predictions.py doctor.py predictions_in_corners.py live_reassignments.py \
+	live_source.py disk.py)
+TESTS_incidents := $(addprefix tests/cluster/test_,metadata_log.py recovery_quorum.py history.py whatif.py rescue.py elect.py \
+	simulated_data.py simulated_stock_tools.py)
+TESTS_clusters := tests/cluster $(addprefix --ignore=,$(TESTS_predictions) $(TESTS_incidents))
+TESTS_fleet := tests/fleet
+TESTS_commands := $(addprefix tests/,commands differential documents faults lab)
+TESTS_rest := $(addprefix --ignore=,tests/cluster $(TESTS_fleet) $(TESTS_commands))
+
 pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
-	@mkdir -p build
-	@# 5: nothing was chosen.
-	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
-	$(UNSET) $(BIN)/pytest tests/cluster $(addprefix --ignore=,$(PREDICTIONS)) tests/fleet $(PYTEST_ARGS) \
-		>build/clusters.log 2>&1 & two=$$!; \
-	trap 'kill $$one $$two 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
-	rest=0; $(UNSET) $(BIN)/pytest $(addprefix --ignore=tests/,cluster fleet) $(PYTEST_ARGS) || rest=$$?; \
-	first=0; wait $$one || first=$$?; second=0; wait $$two || second=$$?; \
-	cat build/predictions.log build/clusters.log; \
-	for run in $$rest $$first $$second; do [ $$run = 0 ] || [ $$run = 5 ] || exit 1; done
+	@$(BESIDE) $(RUNS)
+
+# What a run prints is shown when it has ended. 5: nothing was chosen.
+.PHONY: $(RUNS)
+$(RUNS): pytest-%: $(READY)
+	@mkdir -p build; echo "$@ writes build/$@.log"
+	@$(UNSET) $(BIN)/pytest $(TESTS_$*) $(PYTEST_ARGS) >build/$@.log 2>&1 & trap "kill $$!" INT TERM; \
+	ended=0; wait $$! || ended=$$?; cat build/$@.log; [ $$ended = 0 ] || [ $$ended = 5 ]
 
 SEED := 0
 INCIDENTS := 10000

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kelr.lab import ports
 
-SHARES = 6
+SHARES = 12
 """How many test runs have ports of their own; further ones take any."""
 
 

@@ -1,4 +1,4 @@
-"""Real clusters for tests: one of each Kafka version, started when first asked for and shared by this directory.
+"""Real clusters for tests, started when first asked for.
 
 A test finds the cluster as the last one left it. `run_incident` brings it back to health first; a test that breaks it
 by hand takes `healthy_43`. The labs belong to this process: they end with it, also when it is killed.
@@ -7,8 +7,7 @@ by hand takes `healthy_43`. The labs belong to this process: they end with it, a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,28 +15,17 @@ from kelr.lab import Lab, LabSpec
 
 
 @pytest.fixture(scope="package")
-def lab_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
-    """Gives the lab of a Kafka version."""
-    labs: dict[str, Lab] = {}
-    with ExitStack() as stack:
-
-        def get(kafka: str) -> Lab:
-            if kafka not in labs:
-                directory = tmp_path_factory.mktemp("lab") / kafka
-                labs[kafka] = stack.enter_context(Lab.up(LabSpec(kafka=kafka), directory, owner_pid=os.getpid()))
-            return labs[kafka]
-
-        yield get
+def lab_43(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab of the newest Kafka, shared by this directory."""
+    with Lab.up(LabSpec(kafka="4.3.1"), tmp_path_factory.mktemp("lab") / "4.3.1", owner_pid=os.getpid()) as lab:
+        yield lab
 
 
-@pytest.fixture(scope="package")
-def lab_43(lab_of: Callable[[str], Lab]) -> Lab:
-    return lab_of("4.3.1")
-
-
-@pytest.fixture(scope="package")
-def lab_40(lab_of: Callable[[str], Lab]) -> Lab:
-    return lab_of("4.0.0")
+@pytest.fixture(scope="module")
+def lab_40(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab of the oldest Kafka, one for each module: few want it, and a cluster that nobody asks costs time, too."""
+    with Lab.up(LabSpec(kafka="4.0.0"), tmp_path_factory.mktemp("lab") / "4.0.0", owner_pid=os.getpid()) as lab:
+        yield lab
 
 
 @pytest.fixture

@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 
-from kelr.lab import Lab
+from kelr.lab import Lab, LabSpec
 from kelr.lab.story import create_topic
-from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live import LiveSource
 from kelr.sources.live.questions import Question
-from kelr.sources.live.transport import Failure
+from tests.cluster.features import ELR, ask, set_features
 from tests.cluster.settled import settled
 
 TOOLS = ("kafka-configs.sh", "kafka-features.sh", "kafka-reassign-partitions.sh")
@@ -90,26 +88,6 @@ def alter(lab: Lab, kind: int, name: str, values: Mapping[str, str | None]) -> N
     assert [one.error_code for one in answer.responses] == [0], answer
 
 
-def set_features(lab: Lab, levels: Mapping[str, int], *, up: bool) -> None:
-    """Raise or lower feature levels, as kafka-features.sh does."""
-    updates = [
-        {"feature": name, "max_version_level": level, "upgrade_type": 1 if up else 2} for name, level in levels.items()
-    ]
-    fields = {"timeout_ms": 20_000, "feature_updates": updates, "validate_only": False}
-    answer = ask(lab, Question("UpdateFeatures", fields, min_version=1))
-    assert answer.error_code == 0, answer
-
-
-def ask(lab: Lab, question: Question, *, node: int | None = None) -> Any:
-    """One request to a broker; any will do unless one is named."""
-    with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
-        source.cluster()
-        _, transport, brokers = source.reached()
-        answer = transport.exchange(brokers.favourite if node is None else node, question)
-    assert not isinstance(answer, Failure), answer
-    return answer
-
-
 def test_configs_and_replicas_are_put_right(healthy_43: Lab, shell: Shell) -> None:
     lab = healthy_43
     create_topic(lab, "doctor-single", [(1,), (2,)], {})
@@ -150,7 +128,7 @@ def test_configs_and_replicas_are_put_right(healthy_43: Lab, shell: Shell) -> No
 
 def test_elr_is_switched_on_and_features_are_raised(healthy_43: Lab, shell: Shell) -> None:
     lab = healthy_43
-    set_features(lab, {"eligible.leader.replicas.version": 0, "transaction.version": 1}, up=False)
+    set_features(lab, {ELR: 0, "transaction.version": 1}, up=False)
     # Nothing but the nodes' files says min ISR now: what ELR makes of it hangs on the controller's.
     alter(lab, BROKER, "", {"min.insync.replicas": None})
     wanted = ("--only", "elr-off,features-behind,static-min-isr")
@@ -168,19 +146,16 @@ def test_elr_is_switched_on_and_features_are_raised(healthy_43: Lab, shell: Shel
     assert (told["ELR"], told["rules"]) == ("on", "elr-4.3")
 
 
-def test_elr_on_4_0_is_advised_against(lab_40: Lab, shell: Shell) -> None:
-    lab = lab_40
-    lab.restore()
-    before = doctor(lab, "--only", "elr-bug-19522,elr-off", "--check", code=1)
-    (bug,) = before["items"]
-    assert bug["id"] == "elr-bug-19522"
-    try:
+def test_elr_on_4_0_is_advised_against(tmp_path: Path, shell: Shell) -> None:
+    spec = LabSpec(brokers=1, min_isr=1, racks=1, kafka="4.0.0")
+    with Lab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as lab:
+        before = doctor(lab, "--only", "elr-bug-19522,elr-off", "--check", code=1)
+        (bug,) = before["items"]
+        assert bug["id"] == "elr-bug-19522"
         shell.run(lab, bug["commands"])
         after = doctor(lab, "--only", "elr-bug-19522,elr-off", "--check")
         # It is off now, and that is right on this version: a note, and nobody is told to switch it on.
         assert [(one["id"], one["severity"], one["commands"]) for one in after["items"]] == [("elr-off", "note", [])]
-    finally:
-        set_features(lab, {"eligible.leader.replicas.version": 1}, up=True)
 
 
 def test_a_dead_broker_is_told_with_the_command_that_explains_it(healthy_43: Lab) -> None:

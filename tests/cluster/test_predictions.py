@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 from kelr.engine import agreement, rank_logs
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import KAFKA_PYTHON_CONNECTION, StockFiles, plan_of, stock_files
-from kelr.lab import INCIDENTS, Action, IncidentReport, Lab, LabSpec, run_incident
+from kelr.lab import INCIDENTS, Action, IncidentReport, Lab, run_incident
 from kelr.model import (
     AdviceAction,
     Decision,
@@ -43,6 +43,9 @@ from kelr.model import (
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
+from tests.cluster.features import ELR, set_features
+from tests.cluster.kafka_topics import assert_same_facts
+from tests.cluster.settled import settled
 
 PROMISED = {
     "under-min-isr": {Situation.UNDER_MIN_ISR},
@@ -81,10 +84,14 @@ def test_predictions_come_true_without_elr(lab_without_elr: Lab, incident: str) 
     _check_predictions(lab_without_elr, incident, rules="kraft")
 
 
-@pytest.fixture(scope="module")
-def lab_without_elr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with Lab.up(LabSpec(elr=False), tmp_path_factory.mktemp("lab") / "kraft") as lab:
-        yield lab
+@pytest.fixture
+def lab_without_elr(healthy_43: Lab) -> Iterator[Lab]:
+    """The 4.3.1 lab while ELR is switched off."""
+    set_features(healthy_43, {ELR: 0}, up=False)
+    try:
+        yield settled(healthy_43)
+    finally:
+        set_features(healthy_43, {ELR: 1}, up=True)
 
 
 def _check_predictions(lab: Lab, incident: str, *, rules: str) -> None:
@@ -93,6 +100,8 @@ def _check_predictions(lab: Lab, incident: str, *, rules: str) -> None:
     assert len(decisions) == report.partitions
     assert {decision.rules for decision in decisions} == {rules}
     assert {decision.situation for decision in decisions} <= PROMISED[incident]
+    if incident == "needs-unclean-recovery" and rules != "kraft":
+        assert_same_facts(lab)
     if (incident, rules) == ("needs-unclean-recovery", "elr-4.3"):
         _check_recommendation(decisions)
     by_election = [decision for decision in decisions if decision.partition % 3 == 0]
