@@ -10,7 +10,16 @@ from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session, now_ms
 from kelr.engine.checkup import cluster_checks
 from kelr.engine.checkup.abilities import LogInfo
-from kelr.engine.checkup.catalogue import CHECKS, FLUSHING, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, UNSAVED, Looks
+from kelr.engine.checkup.catalogue import (
+    CHECKS,
+    FLUSH_UNWATCHED,
+    FLUSHING,
+    REORDERED,
+    THROTTLE_LEFT,
+    UNCLEAN_RESTARTS,
+    UNSAVED,
+    Looks,
+)
 from kelr.engine.checkup.flushing import flush_checks
 from kelr.engine.checkup.incidents import Calm, for_cluster, waits
 from kelr.engine.checkup.nodes import throttle_checks
@@ -95,7 +104,7 @@ class Examination:
 
     def __init__(self, session: Session, patient: Patient, selection: Selection, wanted: frozenset[str]) -> None:
         self._session, self._patient, self._selection, self._wanted = session, patient, selection, wanted
-        self._reads_topics = bool(wanted & {THROTTLE_LEFT.id, FLUSHING.id})
+        self._reads_topics = bool(wanted & {THROTTLE_LEFT.id, FLUSHING.id, FLUSH_UNWATCHED.id})
         self._own: dict[str, Mapping[str, str]] = {}
         """What is set on topics themselves, of throttles and flushing."""
         self._unread: list[NotChecked] = []
@@ -135,7 +144,7 @@ class Examination:
     def _of_own_configs(self) -> Iterator[Finding | NotChecked]:
         facts = self._patient.facts
         if self._patient.live is None:
-            for check in (THROTTLE_LEFT, FLUSHING):
+            for check in (THROTTLE_LEFT, FLUSHING, FLUSH_UNWATCHED):
                 yield check.not_checked(_saved(self._session))
             return
         yield from throttle_checks(facts, self._own, moving=facts.moving, not_read=self._unread)

@@ -405,20 +405,22 @@ def _flushing(**values: str) -> CheckupFacts:
 
 
 @pytest.mark.parametrize(
-    ("values", "severity", "words"),
+    ("values", "check", "words"),
     [
-        ({"nth": "1"}, Severity.NOTE, "a power loss takes nothing from a log; ELR gives more replicas to elect"),
-        ({"nth": "500"}, Severity.NOTE, "takes up to 499 records of a log that were acknowledged; "),
-        ({"by_time": "1000", "looks": "200"}, Severity.NOTE, "what came within some 1000 ms, acknowledged or not; "),
-        ({"by_time": "200", "looks": "60000"}, Severity.NOTE, "what came within some 60000 ms, acknowledged or not; "),
-        ({"looks": "60000"}, Severity.NOTE, "what came within some 60000 ms, acknowledged or not; "),
-        ({"by_time": "1000"}, Severity.WARNING, "once, 30 s after its start, and never again"),
+        ({"nth": "1"}, "flush", "a power loss takes nothing that was acknowledged"),
+        ({"nth": "500"}, "flush", "takes up to 499 acknowledged records of a log"),
+        ({"by_time": "1000", "looks": "200"}, "flush", "what came within some 1000 ms"),
+        ({"by_time": "200", "looks": "60000"}, "flush", "what came within some 60000 ms"),
+        ({"looks": "60000"}, "flush", "what came within some 60000 ms"),
+        ({"by_time": "1000"}, "flush-unwatched", "do not look at it"),
     ],
 )
-def test_flush_settings_and_what_elr_gives_beyond(values: dict[str, str], severity: Severity, words: str) -> None:
-    (finding,) = (one for one in flush_checks(_flushing(**values), {}) if one.id == "flush")
-    assert (finding.severity, finding.brokers) == (severity, tuple(EVERY_BROKER))  # type: ignore[union-attr]
-    assert words in finding.why
+def test_flush_settings_and_what_elr_gives_beyond(values: dict[str, str], check: str, words: str) -> None:
+    (finding,) = found(flush_checks(_flushing(**values), {})).values()
+    assert (finding.id, finding.brokers) == (check, tuple(EVERY_BROKER))
+    assert words in finding.what
+    beyond = "ELR gives more replicas to elect" if check == "flush" else "once, 30 s after its start, and never again"
+    assert beyond in finding.why
 
 
 def test_kafkas_defaults_flush_nothing() -> None:
@@ -427,15 +429,17 @@ def test_kafkas_defaults_flush_nothing() -> None:
 
 def test_brokers_that_flush_beside_some_that_do_not() -> None:
     facts = with_config(WELL, NTH, ConfigRead("1", ConfigSource.BROKER), 2)
-    assert found(flush_checks(facts, {}))["flush"].what == (f"{NTH} is 1 on broker 2, and not on the others")
+    assert found(flush_checks(facts, {}))["flush"].what == (
+        f"{NTH} is 1 on broker 2, and not on the others: a power loss takes nothing that was acknowledged"
+    )
 
 
 def test_a_topic_that_flushes_by_time_where_no_broker_looks() -> None:
-    told = list(flush_checks(WELL, {"orders": {"flush.messages": "1", "flush.ms": "50"}}))
-    assert [(one.topic, one.severity) for one in told] == [  # type: ignore[union-attr]
-        ("orders", Severity.NOTE),
-        ("orders", Severity.WARNING),
-    ]
+    told = found(flush_checks(WELL, {"orders": {"flush.messages": "1", "flush.ms": "50"}}))
+    assert {one.id: (one.topic, one.severity) for one in told.values()} == {
+        "flush": ("orders", Severity.NOTE),
+        "flush-unwatched": ("orders", Severity.WARNING),
+    }
 
 
 @pytest.mark.parametrize(

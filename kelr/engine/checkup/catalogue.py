@@ -221,6 +221,14 @@ FLUSHING = Check(
     "what is flushed outlives a power loss of its broker; which replica may lead after one is still up to ISR and ELR",
     Looks.BROKER_CONFIGS,
 )
+FLUSH_UNWATCHED = Check(
+    "flush-unwatched",
+    _WARNING,
+    "a time after which logs are to be flushed, and brokers that do not look at it",
+    "log.flush.scheduler.interval.ms is not set there: Kafka flushes by time once, 30 s after its start, and never"
+    " again",
+    Looks.BROKER_CONFIGS,
+)
 AUTO_REBALANCE = Check(
     "auto-rebalance",
     _NOTE,
@@ -303,6 +311,7 @@ CHECKS: tuple[Check, ...] = (
     VERSIONS_DIFFER,
     UNCLEAN_RESTARTS,
     THROTTLE_LEFT,
+    FLUSH_UNWATCHED,
     RF_TWO,
     FEATURES_BEHIND,
     REASSIGNMENT,

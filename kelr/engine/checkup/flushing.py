@@ -14,7 +14,7 @@ from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup.nodes import broker_configs
 from kelr.engine.words import agree, brokers
 from kelr.model import Cluster
-from kelr.model.checkup import CheckupFacts, ConfigRead, Finding, NotChecked, Severity
+from kelr.model.checkup import CheckupFacts, ConfigRead, Finding, NotChecked
 
 FLUSH_CONFIGS = ("log.flush.interval.messages", "log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 TOPIC_FLUSH_CONFIGS = ("flush.messages", "flush.ms")
@@ -33,10 +33,11 @@ def flush_checks(
         not_read: why topics could not be looked at.
     """
     configs, silent = broker_configs(facts)
-    if silent is not None:
-        yield of.FLUSHING.not_checked(silent)
-    for one in not_read:
-        yield of.FLUSHING.not_checked(one.why, *one.topics)
+    for check in (of.FLUSHING, of.FLUSH_UNWATCHED):
+        if silent is not None:
+            yield check.not_checked(silent)
+        for one in not_read:
+            yield check.not_checked(one.why, *one.topics)
     alike: dict[tuple[int | None, int | None, int | None], list[int]] = {}
     for broker, known in sorted(configs.items()):
         told = (_number(known, _MESSAGES), _number(known, _INTERVAL), _number(known, _SCHEDULER))
@@ -47,7 +48,7 @@ def flush_checks(
         yield from _by_count(facts.cluster, f"{_MESSAGES} is {messages} {where}", messages, those)
         every, name = (interval, _INTERVAL) if interval else (scheduler, _SCHEDULER)
         yield from _by_time(facts.cluster, f"{name} is {every} {where}", every, {scheduler}, those)
-    blind = [broker for told, those in alike.items() if told[2] is None for broker in those]
+    blind = sorted(broker for told, those in alike.items() if told[2] is None for broker in those)
     for topic, own in sorted(topics.items()):
         messages, every = (_flushing(own.get(name)) for name in TOPIC_FLUSH_CONFIGS)
         yield from _by_count(facts.cluster, f"flush.messages is {messages} for {topic}", messages, (), topic=topic)
@@ -71,10 +72,8 @@ def _by_count(
 ) -> Iterator[Finding]:
     if messages is None:
         return
-    lost = f"a power loss takes up to {messages - 1} records of a log that were acknowledged"
-    if messages <= 1:
-        lost = "a replica acknowledges what is on its disk, so that a power loss takes nothing from a log"
-    yield of.FLUSHING.finding(what, why=f"{lost}; {_beside(cluster)}", topic=topic, brokers=those)
+    lost = f"up to {messages - 1} acknowledged records of a log" if messages > 1 else "nothing that was acknowledged"
+    yield of.FLUSHING.finding(f"{what}: a power loss takes {lost}", why=_beside(cluster), topic=topic, brokers=those)
 
 
 def _by_time(
@@ -93,13 +92,11 @@ def _by_time(
         return
     looks = [one for one in looks_ms if one is not None]
     if len(looks) == len(looks_ms):
-        lost = f"a power loss takes what came within some {max(every_ms, *looks)} ms, acknowledged or not"
-        yield of.FLUSHING.finding(what, why=f"{lost}; {_beside(cluster)}", topic=topic, brokers=those)
+        lost = f"a power loss takes what came within some {max(every_ms, *looks)} ms"
+        yield of.FLUSHING.finding(f"{what}: {lost}", why=_beside(cluster), topic=topic, brokers=those)
         return
-    yield of.FLUSHING.finding(
+    yield of.FLUSH_UNWATCHED.finding(
         f"{what}, and {brokers(those)} {agree(len(those), 'does', 'do')} not look at it",
-        severity=Severity.WARNING,
-        why=f"{_SCHEDULER} is not set there: Kafka flushes by time once, 30 s after its start, and never again",
         topic=topic,
         brokers=those,
         caution=f"set {_SCHEDULER} in the files of those brokers, or rely on replication and ELR, as Kafka does",
