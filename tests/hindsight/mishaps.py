@@ -446,7 +446,7 @@ def change_marks(disks: Mapping[int, Path], seed: int) -> str:
     done = {}
     for broker, disk in sorted(disks.items()):
         mark = disk / CLEAN_SHUTDOWN_FILE
-        if mark.exists() and chance.random() < 0.7:
+        if mark.exists():
             own = json.loads(mark.read_text())
             texts = {
                 "of another life": json.dumps({**own, "brokerEpoch": own["brokerEpoch"] - 1}),
@@ -458,7 +458,7 @@ def change_marks(disks: Mapping[int, Path], seed: int) -> str:
             mark.unlink()
             if (text := texts[name]) is not None:
                 mark.write_text(text)
-    return f"marks of clean shutdowns: {done or 'as they were'}"
+    return f"marks of clean shutdowns: {done or 'there are none'}"
 
 
 # What a broker suffers that is up when kelr is asked.
