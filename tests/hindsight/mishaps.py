@@ -495,6 +495,12 @@ def _fail_directory(one: Affected, chance: random.Random) -> str | None:
         return None
     broker = chance.choice(one.up)
     one.lab.fail_directory(broker)
+    one.lab.wait_partitions(
+        one.topic,
+        f"{broker}'s replicas are offline",
+        lambda state: broker not in state.replicas or broker in (state.offline_replicas or ()),
+        timeout_s=60,
+    )
     one.wait_left(broker)
     return f"broker {broker}'s log directory failed"
 
