@@ -33,7 +33,9 @@ def _most(figure: MetricFigure) -> int:
 def _silence(computed: Computed | None) -> Iterator[MetricAlert]:
     """Brokers that hear no controller tell what they knew last: that all looks well then says nothing."""
     if computed is not None and computed.silence is not None:
-        until = ", and nobody is elected until one does" if computed.taken_at_ms is None else ""
+        until = (
+            ". Nobody is elected, or a controller elects that they do not reach" if computed.taken_at_ms is None else ""
+        )
         text = f"{computed.silence}: kelr's figures are what brokers knew last{until}"
         yield MetricAlert("controller-silent", text)
 

@@ -589,8 +589,8 @@ def _unknown(case: Case, _found: Findings) -> Advice:
         )
     elif case.cluster.controller_silence is not None:
         text = (
-            "Bring a majority of the controllers back: until one leads, nobody is elected, and what brokers tell is"
-            " what they knew last. Then look again."
+            "Bring a majority of the controllers back, or ask brokers that reach them: until one leads, nobody is"
+            " elected, and what brokers tell is what they knew last. Then look again."
         )
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     elif "AUTHORIZATION" in (case.config.error or ""):

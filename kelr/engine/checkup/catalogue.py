@@ -78,8 +78,8 @@ NO_CONTROLLER = Check(
     "no-controller",
     _CRITICAL,
     "no controller that leads and answers",
-    "nobody is elected until one does, no ISR changes, and what brokers tell is what they knew last: nothing is known"
-    " to be well",
+    "nobody is elected and no ISR changes, or a controller elects that these brokers do not reach. What they tell is"
+    " what they knew last: nothing is known to be well",
     Looks.CLUSTER,
 )
 UNDER_MIN_ISR = Check(
