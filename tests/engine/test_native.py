@@ -24,7 +24,7 @@ from kelr.model import (
     Snapshot,
     Wish,
 )
-from tests.engine.cases import leaderless
+from tests.engine.cases import leaderless, silent
 from tests.engine.planned import all_heard, asked, designated, incident
 
 RELEASED = {METADATA_FEATURE: 29, ELR_FEATURE: 1}
@@ -200,3 +200,13 @@ def test_whose_return_has_the_manager_compare_logs_stays_down_until_the_designat
         assert isinstance(found, PlannedElection)
         assert [one.broker for one in found.hold] == held
         assert all(one.reason is HoldReason.RECOVERY for one in found.hold)
+
+
+def test_nobody_is_said_to_be_elected_uncleanly_where_a_live_replica_may_answer_the_manager() -> None:
+    """2 and 3 are live, and answered the manager and not kelr (seed 30001 by the rules kip966-balanced)."""
+    silence = [silent(broker) for broker in (3, 1, 2)]
+    for live, said in (((2, 3), "Whom an unclean election elects is not known here"), ((), "elects nobody")):
+        fenced = tuple({1, 2, 3} - {*live})
+        found = planned(native(incident(live=live, fenced=fenced, logs=silence)), asked(ElectionType.UNCLEAN))
+        assert isinstance(found, NotPlanned)
+        assert said in found.reason

@@ -90,6 +90,8 @@ UNREACHED: Mapping[str, str] = {
     "engine/decide.py:_notes: the recovery strategy is": "the whole of KIP-966",
     "engine/planning/gone.py:_under_kip966": "the whole of KIP-966",
     "engine/planning/method.py:obstacle: Under": "the whole of KIP-966",
+    "engine/planning/hold.py:_hold: The recovery manager": "the whole of KIP-966",
+    "engine/planning/choice.py:_nobody: elects is not known here": "the whole of KIP-966",
     "engine/planning/words.py:_why: The recovery manager": "the whole of KIP-966",
     "engine/quorum_words.py": "needs a metadata log",
     "engine/decide.py:_notes: unclean.leader.election.enable is true": "no controller's file here",

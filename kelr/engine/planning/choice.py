@@ -239,6 +239,9 @@ def _nobody(subject: Subject, kind: ElectionType, outcome: Outcome | None) -> st
                 f" {'was' if len(missing) == 1 else 'were'} not heard ({silence})."
             )
     words = kind_in_words(kind)
+    asked = () if outcome is None or not subject.case.rules.recovers else outcome.waits_for
+    if any(replica in subject.case.electable for replica in asked):
+        return f"Whom {words} elects is not known here: the recovery manager asks for the logs of live replicas. {note}"
     return f"{words[:1].upper()}{words[1:]} elects nobody. {note}".rstrip()
 
 

@@ -77,8 +77,8 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
         return HoldDown(replica, _REASONS[another.elected_by], _text(subject, choice, forecasts))
     if _logs_may_decide(subject.case, method, replica):
         text = (
-            f"If broker {replica} returns before the election, the recovery manager may elect another by the logs that"
-            f" it asks for: {_KEEP_IT_DOWN}."
+            "The recovery manager may elect another, by logs that it asks for, if broker"
+            f" {replica} returns before the election: {_KEEP_IT_DOWN}."
         )
         return HoldDown(replica, HoldReason.RECOVERY, text)
     found = {
