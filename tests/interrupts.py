@@ -1,7 +1,8 @@
 """Ctrl-C at any moment of any command: it ends in time, says so in a line, and leaves nothing behind.
 
-The moments are random, from kelr's first line to a little after the time that the command takes; brokers that say
-nothing, and busy processes beside it, make waits and slow steps likely.
+The moments are spread from kelr's first line to a little after the time that the command takes; brokers that say
+nothing, and busy processes beside it, make waits and slow steps likely. Most of a command's time is the loading of
+modules, so one process in twenty is a new one, and the others are forked from one that has loaded them.
 
 python -m tests.interrupts [--each N] [--seed N] [--busy N] [--jobs N] [--only COMMAND] [--real]
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -18,11 +20,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import IO
 
 import psutil
 
@@ -40,17 +43,53 @@ import os, signal, sys
 # A run of the tests in the background of a shell hands an ignored SIGINT on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import kelr.__main__ as program
+{before}
 taken = signal.signal
 def told(number, handler):
     before = taken(number, handler)
     signal.signal = taken
     {more}
-    os.write({descriptor}, b".")
+    os.write({descriptor}, b"%d" % os.getpid())
+    os.close({descriptor})
     return before
 signal.signal = told
 sys.exit(program.start())
 """
-"""kelr, telling by a byte that its first line has run: what comes before is Python's own start."""
+"""kelr, telling its process that its first line has run: what comes before is Python's own start."""
+FORKED = """
+import gc, importlib, json, socket
+from contextlib import suppress
+for name in sys.argv[1:]:
+    with suppress(ImportError):
+        importlib.import_module(name)
+# Else a child copies the memory of all modules when it takes itself apart, which takes longer than its command.
+gc.freeze()
+assert len(os.listdir("/proc/self/task")) == 1
+control, pid = socket.socket(fileno={descriptor}), None
+while True:
+    asked, descriptors, *_ = socket.recv_fds(control, 1 << 18, 1)
+    if pid:
+        os.waitpid(pid, 0)
+    if not asked:
+        os._exit(0)
+    pid = os.fork()
+    if not pid:
+        break
+    os.close(descriptors[0])
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    control.send(b"%d" % (ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status))
+os.setsid()
+os.dup2(descriptors[0], 2)
+os.close(descriptors[0])
+directory, environment, sys.argv[1:] = json.loads(asked)
+os.chdir(directory)
+os.environ.clear()
+os.environ.update(environment)
+control.detach()
+"""
+"""Load the modules that are named, then go on as a child for each request. It is as a new process there: one thread,
+its own session, directory, environment and stderr. An ended child stays a zombie until the next request, so that a
+signal for it meets no other process."""
 PATIENT = """
     from dataclasses import fields
     from kelr.recovery.site import Patience
@@ -58,24 +97,19 @@ PATIENT = """
     Patience.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Patience))
 """
 """As `tests.faults.matrix.prepared` has it, for the same reason."""
-CHANGES = frozenset(
-    {
-        "recover apply",
-        "recover hold",
-        "recover resume",
-        "recover undo",
-        "elect preferred",
-        "elect designation",
-        "elect unclean",
-        "elect longest_log_aggressive",
-    }
-)
+CHANGES = {case.name for case in CASES if case.wanted is not None} | {"recover hold"}
 WITHIN_S = GRACE_S + 1.0
 """How long a command may take to end: its time, and what a busy machine takes."""
 CHANGES_WITHIN_S = 15.0
 """The same for one that restores orders first: `PATIENT`."""
 _GONE_WITHIN_S = 60.0
 """A Spark that is still starting ends by itself once it reads that nobody asks it any more."""
+NEW = 20
+"""One of so many is a new process."""
+CHUNK = 100
+"""After so many, how long the command takes is measured again: the machine may be busier."""
+_GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, lie evenly however many they are."""
 MARK = "KELR_TEST_INTERRUPTS"
 LONGEST_S = 4.0
 """No interrupt comes later, but for those of `SLOW_S`."""
@@ -163,6 +197,7 @@ class Round:
 
     Args:
         number: which of its command's; with the seed it gives the moment.
+        new: whether in a new process, which loads its modules itself.
         over: whether the command had ended before.
         took_s: from the interrupt to the end.
     """
@@ -170,6 +205,7 @@ class Round:
     case: Case
     number: int
     silent: bool
+    new: bool
     after_s: float
     over: bool = False
     code: int | None = None
@@ -178,8 +214,9 @@ class Round:
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        silent = ", a broker silent" if self.silent else ""
-        said = f"{self.case.command}, {self.number}: interrupted after {self.after_s:.3f} s{silent}"
+        how = f"{', a broker silent' * self.silent}{', a new process' * self.new}"
+        when = "had ended before" if self.over else "interrupted after"
+        said = f"{self.case.command}, {self.number}: {when} {self.after_s:.3f} s{how}"
         return "\n".join([f"{said}: {self.code}, {self.took_s:.2f} s", *self.findings, self.err])
 
 
@@ -190,42 +227,102 @@ class _SilentBroker(Struck):
         return Fault(FaultKind.LOSE) if node == 2 else None
 
 
-def interrupted(case: Case, number: int, seed: int, span_s: float, lab: Path | None = None) -> Round:
+class Loaded:
+    """A process that has loaded modules, and forks one for each run of a command: `fork`, then as `subprocess.Popen`.
+
+    Args:
+        names: of the modules.
+        changes: whether the command changes a cluster.
+    """
+
+    returncode: int | None = None
+
+    def __init__(self, names: Sequence[str], *, changes: bool) -> None:
+        self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _program(there.fileno(), FORKED, changes=changes), *names],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[there.fileno()],
+            )
+
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._control.close()
+        self._process.wait()
+
+    def fork(self, words: Sequence[str], environment: Mapping[str, str], err: IO[bytes]) -> Loaded:
+        """kelr with these words, at its first line."""
+        asked = json.dumps([os.getcwd(), environment, words])
+        socket.send_fds(self._control, [asked.encode()], [err.fileno()])
+        self._control.settimeout(60)
+        self._pid, self.returncode = int(self._control.recv(16)), None
+        return self
+
+    def wait(self, timeout: float) -> None:
+        """Raises TimeoutExpired."""
+        if self.returncode is None:
+            self._control.settimeout(timeout)
+            try:
+                self.returncode = int(self._control.recv(16))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("kelr", timeout) from None
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self._pid, number)
+
+
+def _program(descriptor: int, before: str = "", *, changes: bool) -> str:
+    before = before.format(descriptor=descriptor)
+    return PROGRAM.format(before=before, more=PATIENT if changes else "", descriptor=descriptor)
+
+
+def interrupted(
+    case: Case, number: int, seed: int, span_s: float, *, lab: Path | None = None, loaded: Loaded | None = None
+) -> Round:
     """Run the command, and interrupt it once.
 
     Args:
         span_s: how long the command takes.
         lab: where the lab on real Kafka is.
+        loaded: what is forked; None for a new process.
     """
-    random = Random(f"{seed}/{case.command}/{number}")
     changes = case.name in CHANGES
-    silent = not changes and lab is None and random.random() < 0.5
-    after_s = _longest_s(case) * random.random() ** 2 if silent else 1.1 * span_s * random.random()
-    one = Round(case, number, silent, after_s)
+    silent = not changes and lab is None and Random(f"{seed}/{case.command}/{number}").random() < 0.5
+    place = (Random(f"{seed}/{case.command}").random() + number * _GOLDEN) % 1
+    longest_s = _longest_s(case)
+    after_s = longest_s * place**2 if silent or span_s >= longest_s else 1.1 * span_s * place
+    one = Round(case, number, silent, loaded is None, after_s)
     with _ground(case, lab) as (server, words):
         if silent:
             strike(server, _SilentBroker())
         before = {path for path in Path().iterdir() if not path.name.startswith("state")}
-        _run(one, words, changes=changes)
+        _run(one, words, loaded, changes=changes)
         _look_around(one, before, words, lab)
         if changes:
             _look_at_the_cluster(one, server)
     return one
 
 
-def span_s(case: Case, lab: Path | None = None) -> float:
-    """How long the command takes from its first line on, or the latest moment at which it is interrupted."""
-    with _ground(case, lab) as (_, words):
-        with _begun(words, changes=case.name in CHANGES) as process:
+def span(case: Case, lab: Path | None = None, loaded: Loaded | None = None) -> tuple[float, list[str]]:
+    """How long the command takes from its first line on, or the latest moment at which it is interrupted; and which
+    modules a new process loads for it."""
+    with tempfile.TemporaryFile() as err, _ground(case, lab) as (_, words):
+        with _begun(words, err, loaded, changes=case.name in CHANGES, flags=["-X", "importtime"]) as process:
             since = time.monotonic()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=_longest_s(case))
+                process.wait(timeout=_longest_s(case))
             took_s = time.monotonic() - since
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.wait(timeout=60)
         _end_lab(words, lab)
         _end_all()
-    return took_s
+        said = _read(err).splitlines()
+    return took_s, [line.rpartition("|")[2].strip() for line in said if line.startswith("import time:")]
 
 
 def _longest_s(case: Case) -> float:
@@ -245,42 +342,50 @@ def _ground(case: Case, lab: Path | None) -> Iterator[tuple[SimulatedServer, lis
 
 
 @contextlib.contextmanager
-def _begun(words: Sequence[str], *, changes: bool) -> Iterator[subprocess.Popen[str]]:
-    """kelr as a process that has run its first line."""
-    reader, writer = os.pipe()
-    program = PROGRAM.format(more=PATIENT if changes else "", descriptor=writer)
+def _begun(
+    words: Sequence[str], err: IO[bytes], loaded: Loaded | None, *, changes: bool, flags: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes] | Loaded]:
+    """kelr as a process that has run its first line; a new one with Python's own flags."""
     environment = {**os.environ, "KELR_TIMEOUT": "5" if changes else "60", "TMPDIR": os.getcwd()}
+    if loaded is not None:
+        yield loaded.fork(words, environment, err)
+        return
+    reader, writer = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *words],
+        [sys.executable, *flags, "-c", _program(writer, changes=changes), *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        stderr=err,
         env=environment,
         pass_fds=[writer],
         start_new_session=True,
     )
     os.close(writer)
     with process, os.fdopen(reader, "rb") as begun:
-        assert begun.read(1) == b"."
+        assert begun.read()
         yield process
 
 
-def _run(one: Round, words: Sequence[str], *, changes: bool) -> None:
+def _read(err: IO[bytes]) -> str:
+    err.seek(0)
+    return err.read().decode(errors="replace")
+
+
+def _run(one: Round, words: Sequence[str], loaded: Loaded | None, *, changes: bool) -> None:
     within_s = CHANGES_WITHIN_S if changes else WITHIN_S
-    with _begun(words, changes=changes) as process:
+    with tempfile.TemporaryFile() as err, _begun(words, err, loaded, changes=changes) as process:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(one.after_s)
-        one.over = process.poll() is not None
+            process.wait(timeout=one.after_s)
+        one.over = process.returncode is not None
         since = time.monotonic()
         process.send_signal(signal.SIGINT)
         try:
-            _, one.err = process.communicate(timeout=4 * within_s)
+            process.wait(timeout=4 * within_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            _, one.err = process.communicate()
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=60)
             one.findings.append("it goes on")
-        one.code, one.took_s = process.returncode, time.monotonic() - since
+        one.err, one.code, one.took_s = _read(err), process.returncode, time.monotonic() - since
     if one.took_s > within_s:
         one.findings.append(f"it took longer than {within_s:g} s")
     if _has_traceback(one):
@@ -346,10 +451,11 @@ def _end_all() -> None:
 
 
 def _is_ours(process: psutil.Process) -> bool:
+    """A `Loaded` is not: it is in this process's own session, and whatever kelr starts is not."""
     try:
         mine = process.environ().get(MARK) == str(os.getpid())
-        return mine and process.pid != os.getpid() and process.status() != "zombie"
-    except psutil.Error:
+        return mine and os.getsid(process.pid) != os.getsid(0) and process.status() != "zombie"
+    except (psutil.Error, OSError):
         return False
 
 
@@ -357,17 +463,11 @@ def _look_at_the_cluster(one: Round, server: SimulatedServer) -> None:
     """Orders are as before, or what the journal holds is enough to put them back."""
     undone = None
     if any(order != ASSIGNED[at] for at, (_, order) in states(server).items()):
-        undone = subprocess.run(
-            [sys.executable, "-c", PROGRAM.format(more=PATIENT, descriptor=2), "recover", "undo", "--yes"],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "KELR_TIMEOUT": "30"},
-            timeout=120,
-        )
+        os.environ["KELR_TIMEOUT"] = "30"
+        undone = kelr("recover undo --yes")
     for at, (_, order) in states(server).items():
         if order != ASSIGNED[at]:
-            one.findings.append(f"{at} has the order {order}, and it cannot be undone: {undone and undone.stderr}")
+            one.findings.append(f"{at} has the order {order}, and it cannot be undone: {undone and undone.err}")
 
 
 @contextlib.contextmanager
@@ -380,23 +480,21 @@ def marked() -> Iterator[None]:
         del os.environ[MARK]
 
 
-def of_command(case: Case, each: int, seed: int, lab: Path | None, told: Callable[[Round], None]) -> list[Round]:
-    """So many interrupts of one command."""
-    found = []
+def of_command(at: int, numbers: Sequence[int], seed: int, lab: Path | None) -> list[Round]:
+    """These interrupts of one command."""
+    case, found = (*EVERY, *REAL)[at], []
     with marked():
-        takes_s = span_s(case, lab)
-        for number in range(each):
-            found.append(interrupted(case, number, seed, takes_s, lab))
-            told(found[-1])
+        new_s, names = span(case, lab)
+        with Loaded(names, changes=case.name in CHANGES) as loaded:
+            loaded_s, _ = span(case, lab, loaded)
+            for number in numbers:
+                new = number % NEW == 0
+                one = interrupted(
+                    case, number, seed, new_s if new else loaded_s, lab=lab, loaded=None if new else loaded
+                )
+                print(one, flush=True)
+                found.append(one)
     return found
-
-
-def _tell(one: Round) -> None:
-    print(one, flush=True)
-
-
-def _of_command(number: int, each: int, seed: int, lab: Path | None) -> list[Round]:
-    return of_command((*EVERY, *REAL)[number], each, seed, lab, _tell)
 
 
 def row(found: Sequence[Round]) -> str:
@@ -405,30 +503,34 @@ def row(found: Sequence[Round]) -> str:
     codes = ", ".join(f"{code}: {count}" for code, count in sorted(Counter(one.code for one in met).items()))
     longest = max((one.took_s for one in met), default=0.0)
     tracebacks, wrong = sum(map(_has_traceback, found)), sum(bool(one.findings) for one in found)
-    cells = (f"`{found[0].case.command}`", len(found), len(met), f"{longest:.2f} s", codes, tracebacks, wrong)
+    new = sum(one.new for one in found)
+    cells = (f"`{found[0].case.command}`", len(found), new, len(met), f"{longest:.2f} s", codes, tracebacks, wrong)
     return f"| {' | '.join(map(str, cells))} |"
 
 
-HEAD = """\
-| command | interrupts | while it ran | longest time to its end | exit codes of those | tracebacks | not well |
-|---|---|---|---|---|---|---|"""
+_COLUMNS = (
+    "command", "interrupts", "new processes", "while it ran", "longest time to its end", "exit codes of those",
+    "tracebacks", "not well",
+)  # fmt: skip
+HEAD = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|"
 
 
 def main() -> int:
     """0 where all is well, 1 where something is not."""
     options = _options()
     cases = REAL if options.real else EVERY
-    chosen = [case for case in cases if options.only is None or case.command.startswith(options.only)]
+    chosen = [case for case in cases if not options.only or case.command.startswith(tuple(options.only))]
     if not chosen:
-        print(f"no command here begins with {options.only}")
+        print(f"no command here begins with {', '.join(options.only)}")
         return 0
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
     tables: list[list[Round]] = []
     try:
         with _real_lab(options.real) as lab, _pool(1 if lab else options.jobs) as pool:
-            numbers = [(*EVERY, *REAL).index(case) for case in chosen]
-            runs = [pool.submit(_of_command, number, options.each, options.seed, lab) for number in numbers]
-            tables = [run.result() for run in runs]
+            chunks = [range(options.each)[at : at + CHUNK] for at in range(0, options.each, CHUNK)]
+            places = [(*EVERY, *REAL).index(case) for case in chosen]
+            runs = [[pool.submit(of_command, at, chunk, options.seed, lab) for at in places] for chunk in chunks]
+            tables = [[one for run in of_one for one in run.result()] for of_one in zip(*runs, strict=True)]
     finally:
         for process in busy:
             process.kill()
@@ -451,7 +553,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=966)
     parser.add_argument("--busy", type=int, default=2, help="busy processes beside it")
     parser.add_argument("--jobs", type=int, default=1, help="commands at a time")
-    parser.add_argument("--only", metavar="COMMAND", help="those that begin so")
+    parser.add_argument("--only", metavar="COMMAND", action="append", help="those that begin so; may be repeated")
     parser.add_argument("--real", action="store_true", help="what starts real Kafka")
     return parser.parse_args()
 

@@ -8,7 +8,7 @@ import pytest
 
 from kelr.commands.registry import COMMANDS, load
 from tests.faults.matrix import Case
-from tests.interrupts import EVERY, LIKE_OTHERS, interrupted, marked
+from tests.interrupts import EVERY, LIKE_OTHERS, interrupted, marked, of_command
 
 SEED = 966
 
@@ -18,6 +18,13 @@ def test_a_sample_of_interrupts(case: Case) -> None:
     with marked():
         one = interrupted(case, 0, SEED, span_s=1.0)
     assert not one.findings, str(one)
+
+
+def test_forked_processes_are_interrupted_as_new_ones() -> None:
+    undo = next(at for at, case in enumerate(EVERY) if case.name == "recover undo")
+    found = of_command(undo, range(4), SEED, None)
+    assert [one.new for one in found] == [True, False, False, False]
+    assert not any(one.findings for one in found), [str(one) for one in found]
 
 
 def test_every_command_is_interrupted_or_like_one_that_is() -> None:
