@@ -27,8 +27,6 @@ from pathlib import Path
 from random import Random
 from typing import IO
 
-import psutil
-
 from kelr.__main__ import INTERRUPTED
 from kelr.interrupts import GRACE_S
 from kelr.lab import Lab, LabSpec
@@ -106,8 +104,6 @@ _GONE_WITHIN_S = 60.0
 """A Spark that is still starting ends by itself once it reads that nobody asks it any more."""
 NEW = 20
 """One of so many is a new process."""
-CHUNK = 100
-"""After so many, how long the command takes is measured again: the machine may be busier."""
 _GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, lie evenly however many they are."""
 MARK = "KELR_TEST_INTERRUPTS"
@@ -417,7 +413,7 @@ def _look_around(one: Round, before: set[Path], words: Sequence[str], lab: Path 
         deadline = time.monotonic() + _GONE_WITHIN_S
         while left := _ours():
             if time.monotonic() > deadline:
-                one.findings.append(f"left behind: {[process.cmdline() for process in left]}")
+                one.findings.append(f"left behind: {left}")
                 break
             time.sleep(0.02)
         _end_all()
@@ -440,23 +436,20 @@ def _end_lab(words: Sequence[str], lab: Path | None) -> list[str]:
     return [] if ran.code == 0 else [f"the lab after it: {ran.code} {ran.err}"]
 
 
-def _ours() -> list[psutil.Process]:
-    return [process for process in psutil.process_iter() if _is_ours(process)]
+def _ours() -> dict[int, str]:
+    """The processes that kelr started and that run, with their words. A `Loaded` is in this process's own session."""
+    found, mark = {}, f"{MARK}={os.getpid()}\0".encode()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (place / "environ").read_bytes() and os.getsid(int(place.name)) != os.getsid(0):
+                found[int(place.name)] = (place / "cmdline").read_text().replace("\0", " ")
+    return found
 
 
 def _end_all() -> None:
-    for process in _ours():
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-
-
-def _is_ours(process: psutil.Process) -> bool:
-    """A `Loaded` is not: it is in this process's own session, and whatever kelr starts is not."""
-    try:
-        mine = process.environ().get(MARK) == str(os.getpid())
-        return mine and os.getsid(process.pid) != os.getsid(0) and process.status() != "zombie"
-    except (psutil.Error, OSError):
-        return False
+    for pid in _ours():
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _look_at_the_cluster(one: Round, server: SimulatedServer) -> None:
@@ -480,18 +473,18 @@ def marked() -> Iterator[None]:
         del os.environ[MARK]
 
 
-def of_command(at: int, numbers: Sequence[int], seed: int, lab: Path | None) -> list[Round]:
-    """These interrupts of one command."""
+def of_command(at: int, each: int, seed: int, lab: Path | None) -> list[Round]:
+    """So many interrupts of one command."""
     case, found = (*EVERY, *REAL)[at], []
     with marked():
         new_s, names = span(case, lab)
         with Loaded(names, changes=case.name in CHANGES) as loaded:
-            loaded_s, _ = span(case, lab, loaded)
-            for number in numbers:
+            takes_s = {True: new_s, False: span(case, lab, loaded)[0]}
+            for number in range(each):
                 new = number % NEW == 0
-                one = interrupted(
-                    case, number, seed, new_s if new else loaded_s, lab=lab, loaded=None if new else loaded
-                )
+                one = interrupted(case, number, seed, takes_s[new], lab=lab, loaded=None if new else loaded)
+                if not one.silent:  # so that it follows the machine's load
+                    takes_s[new] *= 0.9 if one.over else 1.1 if one.after_s > 0.9 * takes_s[new] else 1.0
                 print(one, flush=True)
                 found.append(one)
     return found
@@ -527,10 +520,9 @@ def main() -> int:
     tables: list[list[Round]] = []
     try:
         with _real_lab(options.real) as lab, _pool(1 if lab else options.jobs) as pool:
-            chunks = [range(options.each)[at : at + CHUNK] for at in range(0, options.each, CHUNK)]
             places = [(*EVERY, *REAL).index(case) for case in chosen]
-            runs = [[pool.submit(of_command, at, chunk, options.seed, lab) for at in places] for chunk in chunks]
-            tables = [[one for run in of_one for one in run.result()] for of_one in zip(*runs, strict=True)]
+            runs = [pool.submit(of_command, at, options.each, options.seed, lab) for at in places]
+            tables = [run.result() for run in runs]
     finally:
         for process in busy:
             process.kill()

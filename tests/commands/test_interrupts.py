@@ -22,7 +22,7 @@ def test_a_sample_of_interrupts(case: Case) -> None:
 
 def test_forked_processes_are_interrupted_as_new_ones() -> None:
     undo = next(at for at, case in enumerate(EVERY) if case.name == "recover undo")
-    found = of_command(undo, range(4), SEED, None)
+    found = of_command(undo, 4, SEED, None)
     assert [one.new for one in found] == [True, False, False, False]
     assert not any(one.findings for one in found), [str(one) for one in found]
 
