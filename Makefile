@@ -109,11 +109,12 @@ kerberos: $(READY)  ## Log in with Kerberos, on a KDC and brokers of its own; sa
 longer: spark-java interrupts  ## Kill processes at every moment, and what else takes many minutes without a cluster
 	$(UNSET) $(BIN)/pytest -m longer --ignore=tests/cluster
 
-# Beside two busy processes; EACH=500 takes about a day and a half, ONLY="recover undo" one command of them.
+# Beside two busy processes, which are to make steps slow: JOBS=8 does the same. EACH=500, ONLY="recover undo" for one command of them.
 interrupts: SEED := 966
 interrupts: EACH := 12
-interrupts: spark-java  ## Ctrl-C at random moments of each command: 12 of each, an hour (EACH=, SEED=, ONLY=)
-	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) $(if $(ONLY),--only "$(ONLY)")
+interrupts: JOBS := 1
+interrupts: spark-java  ## Ctrl-C at moments all over each command: 12 of each (EACH=, SEED=, JOBS=, ONLY=)
+	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) $(if $(ONLY),--only "$(ONLY)") --real
 
 # Other examples each time, fifty times as many of each property: half an hour of one core; SEED=... repeats a run.

@@ -421,7 +421,7 @@ def _look_around(one: Round, before: set[Path], words: Sequence[str], lab: Path 
     wanted = {"saved.kelr", "logs.kelr", "plan.json", "saved.kelr-rescue", "report.html", "contexts.toml"}
     wanted |= {"fleet", "lake", "lab"}
     strange = sorted(str(path) for path in made if path.name not in wanted)
-    if strange or (starts and Path("lab").exists() and one.code == INTERRUPTED):
+    if strange or (starts and _has_lab() and one.code == INTERRUPTED):
         one.findings.append(f"files left behind: {strange or 'lab'}")
 
 
@@ -429,11 +429,16 @@ def _end_lab(words: Sequence[str], lab: Path | None) -> list[str]:
     """What is wrong with the lab that the command is about; one of its own is ended."""
     if lab is not None and str(lab) in words:
         ran = kelr(f"lab status --dir {lab}")
-    elif words[0] in {"lab", "demo"} and Path("lab").exists():
+    elif words[0] in {"lab", "demo"} and _has_lab():
         ran = kelr("lab down --dir lab")
     else:
         return []
     return [] if ran.code == 0 else [f"the lab after it: {ran.code} {ran.err}"]
+
+
+def _has_lab() -> bool:
+    """A directory that is empty is none."""
+    return Path("lab").exists() and any(Path("lab").iterdir())
 
 
 def _ours() -> dict[int, str]:
@@ -478,7 +483,8 @@ def of_command(at: int, each: int, seed: int, lab: Path | None) -> list[Round]:
     case, found = (*EVERY, *REAL)[at], []
     with marked():
         new_s, names = span(case, lab)
-        with Loaded(names, changes=case.name in CHANGES) as loaded:
+        # pandas, which Spark loads, starts a thread, and only what has one can be forked.
+        with Loaded([] if case.name == "fleet ingest" else names, changes=case.name in CHANGES) as loaded:
             takes_s = {True: new_s, False: span(case, lab, loaded)[0]}
             for number in range(each):
                 new = number % NEW == 0
@@ -518,11 +524,13 @@ def main() -> int:
         return 0
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
     tables: list[list[Round]] = []
+    broken: list[BaseException] = []
     try:
         with _real_lab(options.real) as lab, _pool(1 if lab else options.jobs) as pool:
             places = [(*EVERY, *REAL).index(case) for case in chosen]
             runs = [pool.submit(of_command, at, options.each, options.seed, lab) for at in places]
-            tables = [run.result() for run in runs]
+            broken = [error for run in runs if (error := run.exception())]
+            tables = [run.result() for run in runs if not run.exception()]
     finally:
         for process in busy:
             process.kill()
@@ -531,8 +539,8 @@ def main() -> int:
     print(HEAD, *map(row, tables), sep="\n")
     wrong = [one for one in every if one.findings]
     print(f"\n{len(every):,} interrupts (seed {options.seed}), {len(wrong)} with a finding")
-    print(*wrong, sep="\n")
-    return int(bool(wrong))
+    print(*wrong, *map(repr, broken), sep="\n")
+    return int(bool(wrong or broken))
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:

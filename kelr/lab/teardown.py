@@ -64,7 +64,13 @@ def _put_away(directory: Path, *, keep_data: bool) -> None:
         if keep_data:
             (directory / STATE_FILE).rename(directory / "ended-lab.json")
         elif directory.exists():
-            shutil.rmtree(directory)
+            # lab.json last: without it nobody could go on where this is cut short.
+            for path in sorted(directory.iterdir(), key=lambda path: path.name == STATE_FILE):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            directory.rmdir()
 
 
 @contextmanager

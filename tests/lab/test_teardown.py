@@ -1,4 +1,4 @@
-"""Ending a lab while one of its nodes is only just being started."""
+"""Ending a lab while one of its nodes is only just being started, or while somebody presses Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import shutil
 import sys
 import time
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from kelr.errors import LabError
 from kelr.lab import processes, teardown
+from kelr.lab.state import STATE_FILE
 from kelr.lab.teardown import take_down
 
 
@@ -58,7 +61,7 @@ def test_a_node_that_was_started_meanwhile_is_ended_and_nothing_is_left(
 
 def test_a_directory_that_cannot_be_deleted_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = tmp_path / "lab"
-    directory.mkdir()
+    (directory / "broker-1").mkdir(parents=True)
 
     def refused(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
@@ -66,3 +69,34 @@ def test_a_directory_that_cannot_be_deleted_is_an_error(tmp_path: Path, monkeypa
     monkeypatch.setattr(teardown.shutil, "rmtree", refused)
     with pytest.raises(LabError, match="Permission denied"):
         take_down(directory, list, keep_data=False)
+
+
+def test_a_deletion_that_is_cut_short_at_any_file_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removals = (os.unlink, os.rmdir)
+    for cut in count():
+        directory = tmp_path / str(cut)
+        for name in (".lock", STATE_FILE, "broker-1/log", "broker-2/log", "output"):
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).touch()
+        left = iter(range(cut))
+
+        def pressed(removal: Any, left: Any = left) -> Any:
+            def remove(*place: Any, **where: Any) -> None:
+                if next(left, None) is None:
+                    raise KeyboardInterrupt
+                removal(*place, **where)
+
+            return remove
+
+        with monkeypatch.context() as patched:
+            for removal in removals:
+                patched.setattr(os, removal.__name__, pressed(removal))
+            try:
+                take_down(directory, list, keep_data=False)
+            except KeyboardInterrupt:
+                assert (directory / STATE_FILE).exists() or not list(directory.iterdir())
+            else:
+                break
+    assert cut > len(removals)
