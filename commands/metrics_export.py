@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
 from types import FrameType
 
 from kelr.commands.session import Session
@@ -14,6 +14,9 @@ from kelr.metrics.exporter import serve
 from kelr.metrics.watching import Watcher
 from kelr.model.numbers import whole_number
 from kelr.sources.base import Source
+
+_STEP_S = 0.2
+"""A signal that comes the moment before a wait does not wake it."""
 
 
 def run_exporter(session: Session, *, listen: str, interval_s: float, most: int) -> None:
@@ -49,7 +52,8 @@ def run_exporter(session: Session, *, listen: str, interval_s: float, most: int)
             shown = f"[{host}]" if ":" in host else host
             output.note(f"serving http://{shown}:{exporter.port}/metrics, looking every {interval_s:g} s")
             watcher.start()
-            ended.get()
+            while not ended:
+                time.sleep(_STEP_S)
     finally:
         exporter.close()
         watcher.stop()
@@ -69,12 +73,12 @@ def listen_address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _until_terminated() -> Iterator[SimpleQueue[None]]:
-    """A queue that SIGTERM puts something into; the handler from before is put back."""
-    ended: SimpleQueue[None] = SimpleQueue()  # an Event's lock may be held by what the signal interrupts
+def _until_terminated() -> Iterator[list[int]]:
+    """A list that SIGTERM puts something into; the handler from before is put back."""
+    ended: list[int] = []  # an Event's lock may be held by what the signal interrupts
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        ended.put(None)
+    def end(number: int, _frame: FrameType | None) -> None:
+        ended.append(number)
 
     before = signal.signal(signal.SIGTERM, end)
     try:

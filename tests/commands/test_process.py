@@ -156,6 +156,24 @@ def test_ctrl_c() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (128 + signal.SIGINT, "", "kelr: interrupted\n")
 
 
+def test_a_signal_that_comes_the_moment_before_the_exporter_waits_ends_it() -> None:
+    # It does not wake that wait. One that another thread takes does not either, whenever it comes.
+    program = (
+        "import signal, sys, threading, time\n"
+        "from kelr.commands.main import main\n"
+        "from kelr.metrics.watching import Watcher\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def press():\n"
+        "    time.sleep(0.5)\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "Watcher.start = lambda _: threading.Thread(target=press, daemon=True).start()\n"
+        "Watcher.stop = lambda _: None\n"
+        "sys.exit(main(['metrics', 'export', '-b', '127.0.0.1:1', '--listen', '127.0.0.1:0']))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (128 + signal.SIGINT, "kelr: interrupted")
+
+
 def test_a_defect_is_one_line_and_a_traceback_on_demand(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> None:
         raise ZeroDivisionError("the sum of\nall fears")
