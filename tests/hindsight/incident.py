@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kelr.controller import Election, RuleSet, events
-from kelr.model import TopicPartition
+from kelr.controller import Election, ManualRecovery, RuleSet, events
+from kelr.model import ElectionType, TopicPartition
 from kelr.simulation import Acks, SimulatedLog
 from kelr.sources.disk.files import NO_BROKER_EPOCH
 from tests.hindsight.world import QUIET_MS, SESSION_MS, Checkpoint, Setup, Topic, World, created
@@ -720,6 +720,8 @@ def _write_min_isr(world: World, deed: Deed, _chance: random.Random) -> None:
 def _elect_uncleanly(world: World, _deed: Deed, _chance: random.Random) -> None:
     """Somebody ran the stock tool before anybody looked."""
     world.running.ask(events.LeadersElected(Election.UNCLEAN))
+    if world.setup.rules.recovers:
+        world.wait(ManualRecovery(ElectionType.LONGEST_LOG_AGGRESSIVE).timeout_ms)  # nobody sees that one still waits
 
 
 def _unregister(world: World, deed: Deed, _chance: random.Random) -> None:
