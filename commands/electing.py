@@ -23,7 +23,7 @@ from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.recovering import reporter, source_with
-from kelr.commands.session import Session, now_ms
+from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.controller import choose_rules
 from kelr.engine.planning import plan_of
@@ -47,6 +47,7 @@ from kelr.recovery.gather import (
 )
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source, silence_of
+from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
@@ -92,7 +93,9 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 @nothing_changed_yet()
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
     with session.progress("partitions whose logs were asked for") as progress:
-        first = gather(source, wanted.selection, clock_ms=now_ms, leave_out=_leave_out(wanted), progress=progress)
+        first = gather(
+            source, wanted.selection, clock_ms=MACHINE.now_ms, leave_out=_leave_out(wanted), progress=progress
+        )
     check_possible(wanted, first)
     owing = _owing(wanted)
     if owing is None:
@@ -106,8 +109,8 @@ def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
             source,
             first,
             owing,
-            rhythm=Rhythm(limit_s=session.timeout_s),
-            clock_ms=now_ms,
+            rhythm=Rhythm(session.timeout_s, MACHINE),
+            clock_ms=MACHINE.now_ms,
             report=display.show,
         )
 
@@ -204,7 +207,7 @@ def _apply(
             source=source,
             hand=hand_of(session),
             state_directory=state,
-            clock_ms=now_ms,
+            ground=MACHINE,
             who=who_changes(session),
             consented=consented,
             batch=wanted.batch or DEFAULT_BATCH,

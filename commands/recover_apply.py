@@ -32,7 +32,7 @@ from kelr.commands.recovering import (
     say_other_rescues,
     source_with,
 )
-from kelr.commands.session import Session, now_ms
+from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_partitions
 from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
@@ -46,6 +46,7 @@ from kelr.recovery.places import state_directory
 from kelr.recovery.plan_file import SavedPlan
 from kelr.recovery.plan_making import make_plan
 from kelr.sources.base import Source
+from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
 from kelr.view.checked import Checked, checked_lines, edited_lines
 from kelr.view.layout import Layout
@@ -125,7 +126,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         show_plan(session.output, part, context=context)
         unsaid = not any(one.rescue for one in plan.elections)
         say_other_rescues(session.output, rescues, rescued_in(plan, wanted.path), first=unsaid)
-    say_disks(session.output, plan, now_ms())
+    say_disks(session.output, plan, MACHINE.now_ms())
     checked = Checked(plan, _checked(session, source, plan, wanted))
     if session.output.format.for_people and plan.elections:
         for line in checked_lines(Layout(session.output.width), checked):
@@ -144,7 +145,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
 
 
 def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
-    late_s = (now_ms() - plan.expires_at_ms) // 1000
+    late_s = (MACHINE.now_ms() - plan.expires_at_ms) // 1000
     if late_s >= 0:
         again = plan_again(plan, [one.address for one in plan.elections], wanted.path)
         raise RefusedError(
@@ -170,8 +171,8 @@ def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Sou
         source,
         selection_of(addresses),
         saved.wishes(),
-        clock_ms=now_ms,
-        lifetime_ms=max(1, edited.expires_at_ms - now_ms()),
+        clock_ms=MACHINE.now_ms,
+        lifetime_ms=max(1, edited.expires_at_ms - MACHINE.now_ms()),
     )
     if session.output.format.for_people:
         for line in edited_lines(Layout(session.output.width), edited, made.plan):
@@ -186,7 +187,7 @@ def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tu
         return ()
     # Reading many at once is quick whatever the batch that is elected: a broker that hangs costs its timeout once.
     batch = max(wanted.batch, DEFAULT_BATCH)
-    checked = check_plan(plan, source=source, clock_ms=now_ms, batch=batch, report=reporter(session))
+    checked = check_plan(plan, source=source, ground=MACHINE, batch=batch, report=reporter(session))
     session.output.end_progress()
     return checked
 
@@ -219,7 +220,7 @@ def _apply(
             source=source,
             hand=hand_of(session),
             state_directory=state,
-            clock_ms=now_ms,
+            ground=MACHINE,
             who=who_changes(session),
             consented=consented,
             batch=wanted.batch,

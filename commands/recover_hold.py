@@ -9,12 +9,13 @@ from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import EXAMPLE, read_reason
 from kelr.commands.recovering import reporter
-from kelr.commands.session import Session, now_ms
+from kelr.commands.session import Session
 from kelr.errors import PartlyDoneError, RefusedError, UsageError
 from kelr.model import TopicPartition
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.places import state_directory
 from kelr.recovery.shelf import refuse_open_journals
+from kelr.sources.ground import MACHINE
 from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
 
@@ -32,7 +33,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
             f"--yes-clear-elr-of names topic {yes_clear}, and --topic {topic}", next_step="name the same topic twice"
         )
     refuse_open_journals(state_directory(), session.source().cluster().cluster_id, (), topics=(topic,))
-    price = price_of_hold(topic, source=session.source(), clock_ms=now_ms)
+    price = price_of_hold(topic, source=session.source(), clock_ms=MACHINE.now_ms)
     output = session.output
     if output.format.for_people:
         for line in price_lines(output, _price(price), _loses(price, None)):
@@ -50,7 +51,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
         source=session.source(),
         hand=hand_of(session),
         state_directory=state_directory(),
-        clock_ms=now_ms,
+        ground=MACHINE,
         who=who_changes(session),
         force_reason=force,
         report=reporter(session),

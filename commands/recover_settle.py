@@ -10,7 +10,7 @@ from typing import Any
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.consent import confirm
 from kelr.commands.recovering import read_duration_ms, reporter
-from kelr.commands.session import Session, now_ms
+from kelr.commands.session import Session
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
 from kelr.model import Plan
 from kelr.recovery import audit
@@ -23,6 +23,7 @@ from kelr.recovery.shelf import find_journal, open_journals
 from kelr.recovery.status import PartitionStatus, RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
+from kelr.sources.ground import MACHINE
 from kelr.view.audit import audit_view
 from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
 
@@ -113,7 +114,7 @@ def go_on(session: Session, name: str | None, *, yes: bool) -> None:
         source=session.source(),
         hand=hand_of(session),
         state_directory=state_directory(),
-        clock_ms=now_ms,
+        ground=MACHINE,
         who=who_changes(session),
         report=reporter(session),
     )
@@ -130,7 +131,7 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
         "source": session.source(),
         "hand": hand_of(session),
         "state_directory": state,
-        "clock_ms": now_ms,
+        "ground": MACHINE,
         "who": who_changes(session),
         "report": reporter(session),
     }
@@ -288,7 +289,7 @@ def _cluster_named(session: Session) -> str | None:
 def _moment_ms(text: str) -> int:
     """``2h`` ago, or a moment in ISO 8601."""
     try:
-        return now_ms() - read_duration_ms(text, "--since")
+        return MACHINE.now_ms() - read_duration_ms(text, "--since")
     except UsageError:
         pass
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.recovering import all_rescued, plan_again, plan_for_this_cluster, rescue_first, rescued_in
-from kelr.commands.session import Session, now_ms
+from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.advice.commands import save_first
 from kelr.engine.planning import only_topics
@@ -18,6 +18,7 @@ from kelr.recovery.audit import AuditRecord
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
 from kelr.rescue.journal import is_replayed
+from kelr.sources.ground import MACHINE
 from kelr.view.output import Output
 from kelr.view.plan_left import short_targets
 from kelr.view.plan_words import targets_of
@@ -45,13 +46,13 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
     afterwards, recorded = _afterwards(session), _recorded(session, plan)
 
     def look() -> Verification:
-        return verify(plan, session.source(), afterwards, clock_ms=now_ms, recorded=recorded)
+        return verify(plan, session.source(), afterwards, ground=MACHINE, recorded=recorded)
 
     if wait_s is None:
         with session.progress("replicas' logs read") as progress:
-            found = verify(plan, session.source(), afterwards, clock_ms=now_ms, recorded=recorded, progress=progress)
+            found = verify(plan, session.source(), afterwards, ground=MACHINE, recorded=recorded, progress=progress)
     else:
-        found = verify_until_good(look, Waiting(wait_s), report=_Live(session.output, plan).show)
+        found = verify_until_good(look, Waiting(wait_s, MACHINE), report=_Live(session.output, plan).show)
         session.output.end_progress()
     saved = _to_replay(plan, path)
     following = _following(path, topics, plan, found, saved=next(iter(saved), None), waited=wait_s is not None)

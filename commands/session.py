@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from kelr.commands.settings import DEFAULT_TIMEOUT_S, Resolved, Settings, resolve
 from kelr.errors import RefusedError, UsageError
+from kelr.sources.ground import MACHINE
 
 if TYPE_CHECKING:
     from kelr.model import Selection
@@ -254,7 +254,7 @@ def _beside_metadata_log(source: Source, settings: Resolved) -> Source:
 
 def now_ms() -> int:
     """The clock that commands hand down: milliseconds since 1970 UTC."""
-    return time.time_ns() // 1_000_000
+    return MACHINE.now_ms()
 
 
 __all__ = ["DEFAULT_TIMEOUT_S", "Resolved", "Session", "Settings", "now_ms", "open_source", "resolve"]

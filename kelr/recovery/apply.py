@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
+from kelr.sources.ground import Ground
 
 DEFAULT_BATCH = 100
 MOST_IN_A_BATCH = 1000
@@ -44,7 +45,7 @@ def apply_plan(
     source: Source,
     hand: Hand,
     state_directory: Path,
-    clock_ms: Callable[[], int],
+    ground: Ground,
     who: Who,
     consented: Consented,
     rules: RuleSet | None = None,
@@ -80,7 +81,7 @@ def apply_plan(
         NotRecordedError: one of them could not be written after something was changed; it has the results.
         PartlyDoneError: interrupted a second time, before it was known what became of a batch; resume tells.
     """
-    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     _check_batch(batch)
     site.require_live()
     cluster_id = refuse_unfit(plan, site)
@@ -97,12 +98,11 @@ def apply_plan(
     name = plan_id(plan)
     with cluster_lock(state_directory, cluster_id):
         refuse_open_journals(state_directory, cluster_id, [one.address for one in plan.elections])
-        audit.append(state_directory)
-        path = journal_path(state_directory, cluster_id, name, clock_ms())
+        audit.append(state_directory, ground=ground)
+        path = journal_path(state_directory, cluster_id, name, ground.now_ms())
         with Journal.begin(
             path,
-            clock_ms,
-            site.patience.moment,
+            ground,
             cluster_id=cluster_id,
             who=who,
             command=command,
@@ -130,7 +130,7 @@ def check_plan(
     plan: Plan,
     *,
     source: Source,
-    clock_ms: Callable[[], int],
+    ground: Ground,
     rules: RuleSet | None = None,
     batch: int = DEFAULT_BATCH,
     report: Report = silent,
@@ -142,7 +142,7 @@ def check_plan(
         RefusedError: the plan is of another cluster, or expired.
         ConnectError, AuthenticationError: the cluster cannot be reached.
     """
-    site = Site(source, _NoHand(), Path(), clock_ms, Who("", ""), rules, report)
+    site = Site(source, _NoHand(), Path(), ground, Who("", ""), rules, report)
     _check_batch(batch)
     site.require_live()
     refuse_unfit(plan, site)
@@ -180,7 +180,7 @@ def refuse_unfit(plan: Plan, site: Site) -> str | None:
         ConnectError, AuthenticationError: the cluster cannot be reached.
     """
     cluster_id = refuse_another(plan, site)
-    late_s = (site.clock_ms() - plan.expires_at_ms) / 1000
+    late_s = (site.ground.now_ms() - plan.expires_at_ms) / 1000
     if late_s > 0:
         raise RefusedError(
             f"the plan expired {late_s:.0f} s ago",
@@ -226,7 +226,7 @@ class Run:
         for part in _parts(elections, batch):
             if results and pause_s and not stopped:
                 stopped = self._pause(pause_s, len(results), len(elections))
-            stopped = stopped or (_EXPIRED if self.site.clock_ms() > self.expires_at_ms else "")
+            stopped = stopped or (_EXPIRED if self.site.ground.now_ms() > self.expires_at_ms else "")
             attempt = Batch(self.site, self.journal, part, len(results), len(elections), self.keep_order)
             try:
                 done = _left(part, stopped) if stopped else attempt.run()
@@ -291,7 +291,7 @@ class Run:
         """Results into the audit log and the journal; why one of them could not be written, where it could not."""
         failure: KelrError | None = None
         try:
-            audit.append(self.site.state_directory, *self._lines(part, new))
+            audit.append(self.site.state_directory, *self._lines(part, new), ground=self.site.ground)
         except (UsageError, RefusedError) as error:
             failure = error
         try:
@@ -306,7 +306,7 @@ class Run:
                 yield election_line(
                     one,
                     result,
-                    at=self.site.now(),
+                    at=self.site.ground.now(),
                     who=self.who,
                     command=self.command,
                     cluster_id=self.cluster_id,
@@ -319,7 +319,7 @@ class Run:
     def _pause(self, pause_s: float, done: int, total: int) -> str:
         self.site.tell(ApplyEvent(Stage.PAUSE, f"waiting {pause_s:g} s, as asked for", done, total))
         try:
-            self.site.patience.sleep(pause_s)
+            self.site.ground.sleep(pause_s)
         except KeyboardInterrupt:
             taken()
             return _INTERRUPTED

@@ -6,8 +6,7 @@ before `append` returns. Nothing secret goes in.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,6 +19,7 @@ from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError, RefusedError
 from kelr.recovery.places import audit_file
 from kelr.recovery.who import Who
+from kelr.sources.ground import MACHINE, Ground
 
 _LOCK_TIMEOUT_S = 60.0
 """Longer than the lines of the largest batch take on a slow disk, at 30 ms each."""
@@ -89,7 +89,7 @@ class AuditRecord:
     """Of an election: whether it was asked for, and may have been carried out; None: not recorded."""
     boot_id: str | None = None
     boot_ms: int | None = None
-    """Of an election: the same time as `at_ms`, by a clock that nobody sets (`kelr.recovery.steady_time.Moment`)."""
+    """Of an election: the same time as `at_ms`, by a clock that nobody sets (`kelr.sources.ground.Moment`)."""
 
     @property
     def when(self) -> str:
@@ -102,14 +102,14 @@ def by(who: Who) -> dict[str, str | None]:
     return {"user": who.user, "host": who.host, "principal": who.principal}
 
 
-def append(state_directory: Path, *records: AuditRecord, sleep: Callable[[float], None] = time.sleep) -> None:
+def append(state_directory: Path, *records: AuditRecord, ground: Ground = MACHINE) -> None:
     """Add lines to the audit log; with none, make sure that it can be written.
 
     Raises:
         UsageError: it cannot be written.
         RefusedError: another process has held its lock for a minute.
     """
-    with _opened(audit_file(state_directory), sleep) as file:
+    with _opened(audit_file(state_directory), ground) as file:
         file.append(*({"when": record.when, **asdict(record)} for record in records))
 
 
@@ -140,15 +140,15 @@ def read(
             yield record
 
 
-def _opened(path: Path, sleep: Callable[[float], None]) -> AppendOnlyFile:
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+def _opened(path: Path, ground: Ground) -> AppendOnlyFile:
+    deadline = ground.steady_s() + _LOCK_TIMEOUT_S
     while True:
         try:
             return AppendOnlyFile(path)
         except RefusedError:
-            if time.monotonic() > deadline:
+            if ground.steady_s() > deadline:
                 raise
-            sleep(_LOCK_STEP_S)
+            ground.sleep(_LOCK_STEP_S)
 
 
 _FIELDS = frozenset(AuditRecord.__dataclass_fields__)

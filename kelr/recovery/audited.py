@@ -24,15 +24,15 @@ from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.restoring import Back
-from kelr.recovery.steady_time import Moment, WrittenAt
 from kelr.recovery.who import Who
+from kelr.sources.ground import Instant, Moment
 
 
 def election_line(
     planned: PlannedElection,
     result: Applied,
     *,
-    at: WrittenAt,
+    at: Instant,
     who: Who,
     command: str,
     cluster_id: str | None,
@@ -230,7 +230,7 @@ class Recorded:
     """Lines by what they were about: topic, partition, wanted leader, leader epoch before; the newest of each. A plan
     that was edited has another name, and may have the same elections."""
     replays: tuple[AuditRecord, ...] = ()
-    late: Mapping[TopicPartition, tuple[int, WrittenAt]] = field(default_factory=dict)
+    late: Mapping[TopicPartition, tuple[int, Instant]] = field(default_factory=dict)
     """Until when an unclean election of a partition may come yet that went without an answer, by the wall clock of when
     it was written."""
     newest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
@@ -241,13 +241,13 @@ class Recorded:
         """The lines that tell of elections and replays."""
         elections: dict[tuple[object, ...], AuditRecord] = {}
         newest: dict[tuple[object, ...], int] = {}
-        late: dict[TopicPartition, tuple[int, WrittenAt]] = {}
+        late: dict[TopicPartition, tuple[int, Instant]] = {}
         replays = []
         for row in rows:
             if row.what is AuditWhat.ELECTION:
                 until_ms = row.after.get("late_until_ms")
                 if row.partition is not None and isinstance(until_ms, int):
-                    at = WrittenAt(row.at_ms, Moment(row.boot_id, row.boot_ms or 0))
+                    at = Instant(row.at_ms, Moment(row.boot_id, row.boot_ms or 0))
                     late[TopicPartition(row.topic, row.partition)] = until_ms, at
                 elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
                 newest[row.topic, row.partition] = row.at_ms
@@ -255,7 +255,7 @@ class Recorded:
                 replays.append(row)
         return cls(elections, tuple(replays), late, newest)
 
-    def late_until_ms(self, at: TopicPartition, now: WrittenAt) -> int:
+    def late_until_ms(self, at: TopicPartition, now: Instant) -> int:
         """Until when an unclean election of a partition may come yet, by the wall clock as it is set now; 0: none."""
         until_ms, written = self.late.get(at, (0, now))
         return written.now_of(until_ms, now) if until_ms else 0

@@ -55,7 +55,7 @@ class ConfigWriter:
             UsageError: the journal cannot be written; nothing was sent.
         """
         patience, topic = self.site.patience, config.topic
-        deadline = patience.now_s() + patience.answer_s
+        deadline = self.site.ground.steady_s() + patience.answer_s
         while True:
             try:
                 self.journal.intend_config(topic, MIN_ISR, old=config.old, new=value, restores=restores)
@@ -65,10 +65,10 @@ class ConfigWriter:
                 self.write_failure = failure
             error = self._sent(config, value, restores=restores)
             self._note(partial(self.journal.answer_config, topic, MIN_ISR, error))
-            if error not in REPEATED or patience.now_s() >= deadline:
+            if error not in REPEATED or self.site.ground.steady_s() >= deadline:
                 return error
             self.tell(Stage.REPEAT, f"{MIN_ISR} of {topic}: {error}; writing again")
-            patience.sleep(patience.step_s)
+            self.site.ground.sleep(patience.step_s)
 
     def read(self, topic: str) -> tuple[bool, str | None]:
         """(whether it could be read, the topic's own value as text or None)."""
@@ -82,12 +82,12 @@ class ConfigWriter:
     def wait_for(self, topic: str, value: str | None) -> tuple[bool, str | None]:
         """What is read as soon as the topic's own value is this, or when the patience is at its end."""
         patience = self.site.patience
-        deadline = patience.now_s() + patience.settle_s
+        deadline = self.site.ground.steady_s() + patience.settle_s
         while True:
             known, now = self.read(topic)
-            if (known and now == value) or patience.now_s() >= deadline:
+            if (known and now == value) or self.site.ground.steady_s() >= deadline:
                 return known, now
-            patience.sleep(patience.step_s)
+            self.site.ground.sleep(patience.step_s)
 
     def put_back(self, config: WrittenConfig) -> ConfigBack:
         """Write the old value back, unless somebody else has written another one, or nothing of kelr's can stand there.
@@ -107,14 +107,14 @@ class ConfigWriter:
     def _sent(self, config: WrittenConfig, value: str | None, *, restores: bool) -> str:
         """One sending. Until its answer is here, it counts as one that may take effect at any time."""
         patience, before = self.site.patience, self.late_s
-        self.late_s = max(before, patience.now_s() + patience.late_s)
-        config.send(value, patience.moment(), restores=restores)
+        self.late_s = max(before, self.site.ground.steady_s() + patience.late_s)
+        config.send(value, self.site.ground.moment(), restores=restores)
         try:
             error = self.site.hand.write_topic_config(config.topic, MIN_ISR, value)
         except ConnectError:
             error = NOT_SENT
-        self.late_s = max(before, patience.now_s() + patience.late_s) if error in UNCERTAIN else before
-        config.answer(error, patience.moment())
+        self.late_s = max(before, self.site.ground.steady_s() + patience.late_s) if error in UNCERTAIN else before
+        config.answer(error, self.site.ground.moment())
         return error
 
     def _note(self, write: Callable[[], None]) -> None:
@@ -126,12 +126,12 @@ class ConfigWriter:
 
     def _outlast(self, config: WrittenConfig) -> None:
         patience = self.site.patience
-        loose_s = config.loose_s(patience.moment())
+        loose_s = config.loose_s(self.site.ground.moment())
         if loose_s is not None:
-            self.late_s = max(self.late_s, patience.now_s() + patience.late_s - loose_s)
-        if self.late_s > patience.now_s():
+            self.late_s = max(self.late_s, self.site.ground.steady_s() + patience.late_s - loose_s)
+        if self.late_s > self.site.ground.steady_s():
             self.tell(Stage.LATE, f"a write of {MIN_ISR} went without an answer: waiting until it takes effect no more")
-            patience.sleep(self.late_s - patience.now_s())
+            self.site.ground.sleep(self.late_s - self.site.ground.steady_s())
         # How old they are may not be known: they would be waited for again after each write.
         config.sent = config.uncertain = None
 

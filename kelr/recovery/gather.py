@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
 from kelr.engine import decide_all
@@ -22,6 +21,7 @@ from kelr.model import (
 from kelr.model.waiting import Waiting
 from kelr.sources.base import Progress, Source
 from kelr.sources.decisions import page_snapshot, with_logs
+from kelr.sources.ground import Ground
 
 STEP_S = 1.0
 """Between two rounds of asking (KIP-966's manager asks a replica again after as long)."""
@@ -56,9 +56,8 @@ class Rhythm:
     """
 
     limit_s: float
+    ground: Ground
     step_s: float = STEP_S
-    sleep: Callable[[float], None] = field(default=time.sleep)
-    now_s: Callable[[], float] = field(default=time.monotonic)
 
 
 def gather(
@@ -112,15 +111,15 @@ def gather_until(
         owing: whom a partition waits for.
         report: told after each round.
     """
-    began = rhythm.now_s()
+    began = rhythm.ground.steady_s()
     found = first
     while True:
-        passed = rhythm.now_s() - began
+        passed = rhythm.ground.steady_s() - began
         waiting = waiting_of(found, owing, passed, rhythm.limit_s)
         report(waiting)
         if not waiting.open or passed >= rhythm.limit_s or source.taken_at_ms is not None:
             return found
-        rhythm.sleep(min(rhythm.step_s, rhythm.limit_s - passed))
+        rhythm.ground.sleep(min(rhythm.step_s, rhythm.limit_s - passed))
         source.forget()
         again = gather(source, selection_of(waiting.open), clock_ms=clock_ms, rules=rules)
         found = _replaced(found, again)

@@ -6,7 +6,7 @@ known leader off that cannot be kept down; it has a price, which `price_of_hold`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
+from kelr.sources.ground import Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def hold_topic(
     source: Source,
     hand: Hand,
     state_directory: Path,
-    clock_ms: Callable[[], int],
+    ground: Ground,
     who: Who,
     force_reason: str | None = None,
     rules: RuleSet | None = None,
@@ -80,20 +81,19 @@ def hold_topic(
         NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
         UsageError: journal or audit log cannot be written. Nothing was changed.
     """
-    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
     refuse_open_journals(state_directory, source.cluster().cluster_id, (), topics=(price.topic,))
-    now = price_of_hold(price.topic, source=source, clock_ms=clock_ms, rules=rules)
+    now = price_of_hold(price.topic, source=source, clock_ms=ground.now_ms, rules=rules)
     _refuse(price, now, force_reason)
     _authorize(hand, price.topic)
     with cluster_lock(state_directory, now.cluster_id):
         refuse_open_journals(state_directory, now.cluster_id, (), topics=(price.topic,))
-        audit.append(state_directory)
-        path = journal_path(state_directory, now.cluster_id, f"hold-{price.topic}", clock_ms())
+        audit.append(state_directory, ground=ground)
+        path = journal_path(state_directory, now.cluster_id, f"hold-{price.topic}", ground.now_ms())
         with Journal.begin(
             path,
-            clock_ms,
-            site.patience.moment,
+            ground,
             cluster_id=now.cluster_id,
             who=who,
             command=command,
@@ -179,7 +179,7 @@ class _Holding:
             before=price.own_value,
             after=held.config.now,
             result="done" if held.good else "failed",
-            at_ms=self.site.clock_ms(),
+            at_ms=self.site.ground.now_ms(),
             who=self.site.who,
             command=self.command,
             cluster_id=price.cluster_id,
@@ -189,7 +189,7 @@ class _Holding:
             error=held.error,
             text=held.config.text,
         )
-        audit.append(self.site.state_directory, line)
+        audit.append(self.site.state_directory, line, ground=self.site.ground)
 
     def _tell(self, stage: Stage, text: str) -> None:
         self.site.tell(ApplyEvent(stage, text, 0, len(self.price.cleared)))

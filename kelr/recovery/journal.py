@@ -7,7 +7,7 @@ partitions may have another order of replicas than they should, and which electi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +21,8 @@ from kelr.model.plan import Applied, Plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.plan_record import applied_record, plan_record
-from kelr.recovery.steady_time import Moment
 from kelr.recovery.who import Who
+from kelr.sources.ground import Ground
 
 VERSION = 1
 JOURNAL_DIRECTORY = "journals"
@@ -73,10 +73,9 @@ class Journal:
         UsageError: the line could not be written; then the request must not be sent.
     """
 
-    def __init__(self, file: AppendOnlyFile, clock_ms: Callable[[], int], moment: Callable[[], Moment]) -> None:
+    def __init__(self, file: AppendOnlyFile, ground: Ground) -> None:
         self._file = file
-        self._clock_ms = clock_ms
-        self._moment = moment
+        self._ground = ground
 
     @property
     def path(self) -> Path:
@@ -87,8 +86,7 @@ class Journal:
     def begin(
         cls,
         path: Path,
-        clock_ms: Callable[[], int],
-        moment: Callable[[], Moment],
+        ground: Ground,
         *,
         cluster_id: str | None,
         who: Who,
@@ -98,13 +96,8 @@ class Journal:
         consented: Consented,
         keep_order: bool = False,
     ) -> Self:
-        """A new journal with its first line. A hold has no plan.
-
-        Args:
-            clock_ms: the time in milliseconds since 1970 UTC, for people.
-            moment: now, by a clock that nobody sets: how old a line is.
-        """
-        journal = cls(AppendOnlyFile(path), clock_ms, moment)
+        """A new journal with its first line. A hold has no plan."""
+        journal = cls(AppendOnlyFile(path), ground)
         try:
             journal._write(
                 Line.BEGIN,
@@ -129,9 +122,9 @@ class Journal:
         return journal
 
     @classmethod
-    def reopen(cls, path: Path, clock_ms: Callable[[], int], moment: Callable[[], Moment]) -> Self:
+    def reopen(cls, path: Path, ground: Ground) -> Self:
         """An earlier journal, to go on with. Raises RefusedError where another process holds it."""
-        return cls(AppendOnlyFile(path), clock_ms, moment)
+        return cls(AppendOnlyFile(path), ground)
 
     def intend_orders(self, step: JournalStep, orders: Orders) -> None:
         """AlterPartitionReassignments is about to be sent: to reorder, or to restore."""
@@ -192,8 +185,8 @@ class Journal:
         self.close()
 
     def _write(self, line: Line, **values: Any) -> None:
-        moment = self._moment()
-        times = {"at_ms": self._clock_ms(), "boot_id": moment.boot_id, "boot_ms": moment.ms}
+        now = self._ground.now()
+        times = {"at_ms": now.ms, "boot_id": now.moment.boot_id, "boot_ms": now.moment.ms}
         self._file.append({"line": line, **times, **values})
 
 

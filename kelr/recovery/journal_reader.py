@@ -15,9 +15,9 @@ from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, elects_nobody, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
-from kelr.recovery.steady_time import UNKNOWN, Moment, WrittenAt
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
+from kelr.sources.ground import UNKNOWN, Instant, Moment
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class OnePartition:
     seen: tuple[tuple[int, ...], Moment] | None = None
     """The order by which another kelr may be electing, and when it was seen first in this boot."""
     applied: Applied | None = None
-    applied_at: WrittenAt = field(default_factory=WrittenAt)
+    applied_at: Instant = field(default_factory=Instant)
     """When that was written."""
     audited: bool = True
     """The audit log has it."""
@@ -177,7 +177,7 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
             result = applied_of_record(record)
             one = _one(found, result.address)
             one.applied, one.audited = result, bool(line.get("audited", True))
-            one.applied_at = WrittenAt(found.last_ms, _moment(line))
+            one.applied_at = Instant(found.last_ms, _moment(line))
     elif "name" in line:
         _config(found, kind, line)
     elif kind is Line.RESTORED:

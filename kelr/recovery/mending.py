@@ -18,7 +18,7 @@ from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, outlast_elections, put_back
 from kelr.recovery.site import Site
-from kelr.recovery.steady_time import WrittenAt
+from kelr.sources.ground import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Request
     requests.seen.update((at, one.seen) for at, one in journalled.partitions.items() if one.seen is not None)
     for at, one in journalled.partitions.items():
         for step in (JournalStep.REORDER, JournalStep.ELECT, JournalStep.RESTORE):
-            age_s = one.loose_s(step, site.patience.moment())
+            age_s = one.loose_s(step, site.ground.moment())
             if age_s is not None and not one.in_order:
-                requests.late[step, at] = site.patience.now_s() + site.patience.late_s - age_s
+                requests.late[step, at] = site.ground.steady_s() + site.patience.late_s - age_s
     return requests
 
 
@@ -121,7 +121,7 @@ def mend(
         UsageError: journal or audit log cannot be written. Nothing was changed.
         RefusedError: another process holds the audit log. Nothing was changed.
     """
-    audit.append(site.state_directory, *_missing_lines(journalled))
+    audit.append(site.state_directory, *_missing_lines(journalled), ground=site.ground)
     if journalled.not_audited:
         requests.journal.applied([_applied(journalled, one) for one in journalled.not_audited])
     planned = journalled.planned
@@ -135,7 +135,7 @@ def mend(
         backs = put_back(requests, [planned[at] for at in sorted(wanted)])
     writer = ConfigWriter(site, requests.journal, requests.tell)
     configs = tuple(writer.put_back(config) for config in journalled.configs_left)
-    now_ms = site.clock_ms()
+    now_ms = site.ground.now_ms()
     failure: KelrError | None = requests.write_failure or writer.write_failure
     try:
         audit.append(
@@ -145,6 +145,7 @@ def mend(
                 for at, back in sorted(backs.items())
             ),
             *(_config_line(site, journalled, config, command, now_ms) for config in configs),
+            ground=site.ground,
         )
     except (UsageError, RefusedError) as error:
         failure = failure or error
@@ -175,9 +176,7 @@ def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
             )
 
 
-def found_line(
-    planned: PlannedElection, result: Applied, journalled: Journalled, *, at: WrittenAt
-) -> audit.AuditRecord:
+def found_line(planned: PlannedElection, result: Applied, journalled: Journalled, *, at: Instant) -> audit.AuditRecord:
     """The line of an election that the journal's run asked for and could not record: it names who did and consented."""
     return election_line(
         planned,

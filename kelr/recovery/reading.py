@@ -38,7 +38,7 @@ def read_decided(site: Site, addresses: Collection[TopicPartition]) -> Reading:
     states: dict[TopicPartition, PartitionState] = {}
     errors: dict[str, str] = {}
     site.source.forget()
-    for page in decide_partitions(site.source, selection_of(addresses), clock_ms=site.clock_ms, rules=site.rules):
+    for page in decide_partitions(site.source, selection_of(addresses), clock_ms=site.ground.now_ms, rules=site.rules):
         errors.update((error.topic, error.error) for error in page.snapshot.topic_errors)
         decided = {TopicPartition(decision.topic, decision.partition): decision for decision in page.decisions}
         for state in page.snapshot.partitions:
@@ -72,14 +72,14 @@ def wait_until(
 
     None where no broker answers any more.
     """
-    deadline = site.patience.now_s() + patience_s
+    deadline = site.ground.steady_s() + patience_s
     while True:
         states = read_states(site, addresses)
         if states is not None and all(map(holds, states.values())):
             return states
-        if site.patience.now_s() >= deadline:
+        if site.ground.steady_s() >= deadline:
             return states
-        site.patience.sleep(site.patience.step_s)
+        site.ground.sleep(site.patience.step_s)
 
 
 def selection_of(addresses: Collection[TopicPartition]) -> Selection:

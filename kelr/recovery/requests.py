@@ -20,7 +20,7 @@ from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
 from kelr.recovery.site import Site
-from kelr.recovery.steady_time import Moment
+from kelr.sources.ground import Moment
 
 REPEATED = UNCERTAIN | {
     NOT_SENT,
@@ -130,7 +130,7 @@ class Requests:
 
     def late_until(self, steps: Collection[JournalStep], addresses: Collection[TopicPartition]) -> float | None:
         """Until when one of these requests may still take effect; None where none may."""
-        now = self.site.patience.now_s()
+        now = self.site.ground.steady_s()
         times = [until for (step, at), until in self.late.items() if step in steps and at in addresses]
         return max((until for until in times if until > now), default=None)
 
@@ -140,13 +140,13 @@ class Requests:
         until = self.late_until((JournalStep.ELECT,), (planned.address,))
         if until is None or result.leader is None or planned.method not in {Method.REORDER, Method.UNCLEAN}:
             return result
-        until_ms = self.site.clock_ms() + round(1000 * (until - self.site.patience.now_s()))
+        until_ms = self.site.ground.now_ms() + round(1000 * (until - self.site.ground.steady_s()))
         late = late_election(result.leader, until_ms)
         return replace(result, text=f"{result.text}; {late}" if result.text else late, late_until_ms=until_ms)
 
     def see(self, orders: Orders) -> None:
         """Remember these orders, each from when it was seen first."""
-        now = self.site.patience.moment()
+        now = self.site.ground.moment()
         new = {
             at: order
             for at, order in orders.items()
@@ -208,7 +208,7 @@ class Requests:
         return answers
 
     def _mark(self, step: JournalStep, asked: Iterable[TopicPartition]) -> None:
-        until = self.site.patience.now_s() + self.site.patience.late_s
+        until = self.site.ground.steady_s() + self.site.patience.late_s
         self.late.update({(step, at): until for at in asked})
 
     def _repeated(
@@ -219,15 +219,15 @@ class Requests:
         again: Again,
     ) -> Mapping[TopicPartition, str]:
         patience, answers = self.site.patience, dict[TopicPartition, str]()
-        deadline, pending = patience.now_s() + patience.answer_s, set(wanted)
+        deadline, pending = self.site.ground.steady_s() + patience.answer_s, set(wanted)
         while pending:
             answers.update(send(pending))
             open_ = {at for at in pending if answers[at] in REPEATED}
             pending = set()
-            while open_ and not pending and patience.now_s() < deadline:
+            while open_ and not pending and self.site.ground.steady_s() < deadline:
                 names = ", ".join(sorted({answers[at] for at in open_}))
                 self.tell(Stage.REPEAT, f"{step} of {len(open_)}: {names}; reading again")
-                patience.sleep(patience.step_s)
+                self.site.ground.sleep(patience.step_s)
                 states = read_states(self.site, open_)
                 if states is not None:
                     pending = {at for at in open_ if at in states and again(at, states[at])}

@@ -77,7 +77,7 @@ def _look_for_rivals(requests: Requests, moved: Mapping[TopicPartition, PlannedE
     With two replicas, and where the wanted one was the second, a kelr that took the temporary order for the partition's
     own elects the first by the old one, and gives the temporary one back.
     """
-    if requests.site.patience.moment().boot_id is None:
+    if requests.site.ground.moment().boot_id is None:
         return  # nothing would tell when it has stood for long enough
     given = {at: one for at, one in moved.items() if at in requests.stands and _fits_a_rival(one, one.restores)}
 
@@ -114,7 +114,7 @@ def outlast_elections(requests: Requests, addresses: Collection[TopicPartition])
         return
     waiting = {at for step, at in requests.late if step is JournalStep.ELECT and at in addresses}
     requests.tell(Stage.LATE, f"an election of {len(waiting)} may still come: waiting until it can come no more")
-    wait_until(site, waiting, lambda state: state.leader is not None, patience_s=until - site.patience.now_s())
+    wait_until(site, waiting, lambda state: state.leader is not None, patience_s=until - site.ground.steady_s())
 
 
 def _restore(
@@ -186,12 +186,12 @@ def _keep(
 ) -> None:
     """While a request without an answer may still take effect, look again, and restore again."""
     patience = requests.site.patience
-    told, deadline = False, patience.now_s() + 2 * patience.late_s
-    while requests.late_until(ORDERING, tuple(moved)) is not None and patience.now_s() < deadline:
+    told, deadline = False, requests.site.ground.steady_s() + 2 * patience.late_s
+    while requests.late_until(ORDERING, tuple(moved)) is not None and requests.site.ground.steady_s() < deadline:
         if not told:
             requests.tell(Stage.LATE, "a request went without an answer: waiting until it can take effect no more")
             told = True
-        patience.sleep(5 * patience.step_s)
+        requests.site.ground.sleep(5 * patience.step_s)
         answers.update(_restore(requests, moved, also_old=False))
 
 
@@ -243,7 +243,7 @@ def _rival_in_words(requests: Requests, planned: PlannedElection, order: tuple[i
     if since is None or since[0] != order or not _fits_a_rival(planned, order):
         return ""
     patience = requests.site.patience
-    left_s = patience.rival_s - since[1].age_s(patience.moment())
+    left_s = patience.rival_s - since[1].age_s(requests.site.ground.moment())
     if left_s <= 0:
         return ""
     ways = f"or in {math.ceil(left_s / 60)} min"

@@ -6,7 +6,7 @@ done go through the same fences as ever: what has changed meanwhile is refused a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kelr.controller import RuleSet
@@ -27,6 +27,7 @@ from kelr.recovery.restoring import Back, same_topic
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
+from kelr.sources.ground import Ground
 
 _OPEN_ENDS = frozenset({Ended.UNKNOWN, Ended.NOT_RESTORED, Ended.NOT_TRIED})
 """Results of the run that was cut short that resume looks at again."""
@@ -38,7 +39,7 @@ def resume(
     source: Source,
     hand: Hand,
     state_directory: Path,
-    clock_ms: Callable[[], int],
+    ground: Ground,
     who: Who,
     rules: RuleSet | None = None,
     batch: int = DEFAULT_BATCH,
@@ -57,11 +58,11 @@ def resume(
         UsageError: journal or audit log cannot be written.
         PartlyDoneError: interrupted a second time, while orders were being restored.
     """
-    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
     refuse_another_cluster(site, read_journal(path))
-    cluster_id, moment = read_journal(path).cluster_id, site.patience.moment
-    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, clock_ms, moment) as journal:
+    cluster_id = read_journal(path).cluster_id
+    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground) as journal:
         return _Resuming(site, journal, read_journal(path), batch, command).all()
 
 
@@ -177,7 +178,7 @@ class _Resuming:
                 return result(Ended.DONE, "it was elected before the run was cut short")
             if planned.method is not Method.PREFERRED:
                 return result(Ended.OTHER_LEADER, f"broker {leader} leads, and not {planned.elect}")
-        if self._journalled.plan is not None and self._site.clock_ms() > self._journalled.plan.expires_at_ms:
+        if self._journalled.plan is not None and self._site.ground.now_ms() > self._journalled.plan.expires_at_ms:
             return result(Ended.REFUSED, "the plan has expired meanwhile: look again and make a new one")
         return None
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.errors import RefusedError
-from kelr.recovery import steady_time
 from kelr.recovery.hand import Hand
 from kelr.recovery.progress import ApplyEvent, Report, silent
-from kelr.recovery.steady_time import Moment, WrittenAt
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
+from kelr.sources.ground import Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +31,6 @@ class Patience:
     """How long one request is waited for (`kelr.sources.live.changes`)."""
     step_s: float = 0.2
     """Between two looks."""
-    sleep: Callable[[float], None] = time.sleep
-    now_s: Callable[[], float] = time.monotonic
-    moment: Callable[[], Moment] = steady_time.now
-    """Now, for the journal: how old its lines are is told by this clock, which nobody sets."""
 
     @property
     def rival_s(self) -> float:
@@ -62,15 +55,11 @@ class Site:
     """Asked anew for every step: `Source.forget` is called before."""
     hand: Hand
     state_directory: Path
-    clock_ms: Callable[[], int]
-    """The time in milliseconds since 1970 UTC."""
+    ground: Ground
     who: Who
     rules: RuleSet | None = None
     report: Report = silent
     patience: Patience = field(default_factory=Patience)
-
-    def now(self) -> WrittenAt:
-        return WrittenAt(self.clock_ms(), self.patience.moment())
 
     def tell(self, event: ApplyEvent) -> None:
         """Report a moment. A report that fails, to a pipe that was closed or a terminal that is gone, stops nothing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.controller import RuleSet
@@ -26,6 +26,7 @@ from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
+from kelr.sources.ground import Ground
 
 
 def undo(
@@ -34,7 +35,7 @@ def undo(
     source: Source,
     hand: Hand,
     state_directory: Path,
-    clock_ms: Callable[[], int],
+    ground: Ground,
     who: Who,
     rules: RuleSet | None = None,
     report: Report = silent,
@@ -52,11 +53,11 @@ def undo(
         NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
         UsageError: journal or audit log cannot be written.
     """
-    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
     refuse_another_cluster(site, read_journal(path))
-    cluster_id, moment = read_journal(path).cluster_id, site.patience.moment
-    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, clock_ms, moment) as journal:
+    cluster_id = read_journal(path).cluster_id
+    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground) as journal:
         return _undone(site, journal, read_journal(path), command)
 
 
@@ -66,7 +67,7 @@ def undo_plan(
     source: Source,
     hand: Hand,
     state_directory: Path,
-    clock_ms: Callable[[], int],
+    ground: Ground,
     who: Who,
     rules: RuleSet | None = None,
     report: Report = silent,
@@ -77,16 +78,15 @@ def undo_plan(
 
     Raises as `undo` does.
     """
-    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
     cluster_id = refuse_another(plan, site)
     with cluster_lock(state_directory, cluster_id):
         reordered = reordered_by(plan, site)
-        path = journal_path(state_directory, cluster_id, f"{plan_id(plan)}-undo", clock_ms())
+        path = journal_path(state_directory, cluster_id, f"{plan_id(plan)}-undo", ground.now_ms())
         with Journal.begin(
             path,
-            clock_ms,
-            site.patience.moment,
+            ground,
             cluster_id=cluster_id,
             who=who,
             command=command,
@@ -195,10 +195,11 @@ def _record(site: Site, journal: Journal, journalled: Journalled, asked: Sequenc
         audit.append(
             site.state_directory,
             *(
-                found_line(planned, results[planned.address], journalled, at=site.now())
+                found_line(planned, results[planned.address], journalled, at=site.ground.now())
                 for planned in journalled.planned.values()
                 if planned.address in results
             ),
+            ground=site.ground,
         )
         if results:
             journal.applied(tuple(results.values()))

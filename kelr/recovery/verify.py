@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kelr.engine import effective_min_isr
@@ -23,11 +22,10 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
-from kelr.recovery import steady_time
 from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import Recorded, lost_with_audit
-from kelr.recovery.steady_time import Moment, WrittenAt
 from kelr.sources.base import Progress, Source, silence_of
+from kelr.sources.ground import Ground, Instant
 
 PAUSE_S = 1.0
 """Between two looks while it is waited for what is not yet."""
@@ -79,8 +77,7 @@ def verify(
     source: Source,
     afterwards: Afterwards | None,
     *,
-    clock_ms: Callable[[], int],
-    moment: Callable[[], Moment] = steady_time.now,
+    ground: Ground,
     recorded: Iterable[AuditRecord] = (),
     progress: Progress | None = None,
 ) -> Verification:
@@ -90,14 +87,12 @@ def verify(
         recorded: what the audit log tells of the plan's elections: what was shown and accepted for them stands beside
             what the plan says.
         afterwards: reads transactions and groups; None where the source cannot (a snapshot).
-        clock_ms: the time in milliseconds since 1970 UTC.
-        moment: now, by a clock that nobody sets.
 
     Raises:
         KelrError: the cluster cannot be reached at all; everything less is a finding.
     """
     source.forget()
-    now = WrittenAt(clock_ms(), moment()) if source.taken_at_ms is None else WrittenAt(source.taken_at_ms)
+    now = ground.now() if source.taken_at_ms is None else Instant(source.taken_at_ms)
     looked_at_ms = now.ms
     round_ = _Round(source, afterwards, looked_at_ms)
     known = Recorded.of(recorded)
@@ -121,9 +116,8 @@ class Waiting:
     """How long to wait for what is not yet."""
 
     seconds: float
+    ground: Ground
     pause_s: float = PAUSE_S
-    sleep: Callable[[float], None] = time.sleep
-    now_s: Callable[[], float] = field(default=time.monotonic)
 
 
 def verify_until_good(
@@ -135,14 +129,14 @@ def verify_until_good(
         look: one look, such as `verify` with its arguments.
         report: told of each look and of the seconds that are left; must not raise.
     """
-    end_s = waiting.now_s() + waiting.seconds
+    end_s = waiting.ground.steady_s() + waiting.seconds
     while True:
         found = look()
-        left_s = end_s - waiting.now_s()
+        left_s = end_s - waiting.ground.steady_s()
         if not found.may_come or left_s <= 0:
             return found
         report(found, left_s)
-        waiting.sleep(min(waiting.pause_s, left_s))
+        waiting.ground.sleep(min(waiting.pause_s, left_s))
 
 
 def plan_selection(addresses: Iterable[TopicPartition]) -> Selection:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, BinaryIO, Self
@@ -57,7 +57,8 @@ class DumpWriter:
 
     def __init__(self, raw: BinaryIO, taken_at_ms: int) -> None:
         self._zip = zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True)
-        self._when = time.gmtime(max(taken_at_ms // 1000, 315_532_800))[:6]  # a zip knows no time before 1980
+        at_s = max(taken_at_ms // 1000, 315_532_800)  # a zip knows no time before 1980
+        self._when = datetime.fromtimestamp(at_s, UTC).timetuple()[:6]
         self._tails: dict[tuple[str, int], int] = {}
         self._member: IO[bytes] | None = None
 

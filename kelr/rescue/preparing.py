@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -30,6 +29,7 @@ from kelr.rescue.target import (
     too_few_in_sync,
 )
 from kelr.sources.base import Progress
+from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live import LiveSource
 
 _STEP_S = 0.25
@@ -62,6 +62,7 @@ class Preparing:
     checkpoints: Mapping[TopicPartition, Checkpoint] = field(default_factory=dict)
     settle_s: float = 0.0
     timeout_s: float = 30.0
+    ground: Ground = MACHINE
     _notes: list[str] = field(default_factory=list)
 
     def prepare(self, tails: Sequence[SavedTail], showing: Showing) -> ReplayPlan:
@@ -75,7 +76,7 @@ class Preparing:
         by_partition = _by_partition(tails)
         self._check_topics(by_partition)
         if self.settle_s > 0:
-            time.sleep(self.settle_s)
+            self.ground.sleep(self.settle_s)
         targets = look_at(self.source, [self._target(at) for at in by_partition])
         origins = self._origins(list(by_partition), targets) if same else {}
         configs = self.source.topic_configs(sorted({at.topic for at in targets}))
@@ -315,18 +316,18 @@ class Preparing:
 
     def _wait_committed(self, target: Led, end: int) -> None:
         """Records that were found count only once they cannot be lost again with their leader."""
-        deadline = time.monotonic() + self.timeout_s
+        deadline = self.ground.steady_s() + self.timeout_s
         while True:
             self.source.forget()
             now = require_led(self.source, [target.state.address])[target.state.address]
             if (now.log.high_watermark or 0) >= end:
                 return
-            if time.monotonic() > deadline:
+            if self.ground.steady_s() > deadline:
                 raise RefusedError(
                     f"{target.where}: replayed records were found that its followers do not have yet",
                     next_step="bring followers back until the ISR has min ISR, then run it again",
                 )
-            time.sleep(_STEP_S)
+            self.ground.sleep(_STEP_S)
 
     def _warnings(self, partitions: Sequence[PartitionReplay]) -> tuple[str, ...]:
         said = list(dict.fromkeys(self._notes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -232,8 +231,9 @@ class Replay:
         if producer is None:
             return 0
         yield  # other partitions' records go out, too, before anything is waited for
-        deadline = time.monotonic() + self._timeout_s + 5
-        while producer.wait(_FLUSH_STEP_S / self._at_once) and time.monotonic() < deadline:
+        ground = self._preparing.ground
+        deadline = ground.steady_s() + self._timeout_s + 5
+        while producer.wait(_FLUSH_STEP_S / self._at_once) and ground.steady_s() < deadline:
             yield
         if chunk.confirmed + len(chunk.errors) < chunk.waiting and not chunk.errors:
             chunk.errors.append("no answer in time")

@@ -11,7 +11,6 @@ import os
 import pickle
 import signal
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.who import whoever_runs_this
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
 
@@ -38,7 +38,7 @@ def main(bootstrap: str, plan_file: str, state: str, line: str = "0", when: str 
                 source=source,
                 hand=LiveHand.of(source),
                 state_directory=Path(state),
-                clock_ms=lambda: time.time_ns() // 1_000_000,
+                ground=MACHINE,
                 who=whoever_runs_this(),
                 consented=Consented(AcceptedLoss(100_000, unbounded=True), "a test"),
             )

@@ -45,6 +45,7 @@ from kelr.recovery.undo import undo
 from kelr.recovery.who import whoever_runs_this
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
+from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
 from tests.cluster.settled import settled
@@ -76,7 +77,7 @@ def _common(source: LiveSource, state: Path, hand: Hand | None = None) -> dict[s
         "source": source,
         "hand": LiveHand.of(source) if hand is None else hand,
         "state_directory": state,
-        "clock_ms": _now_ms,
+        "ground": MACHINE,
         "who": whoever_runs_this(),
     }
 
@@ -208,7 +209,7 @@ def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_pat
     assert methods.count(Method.REORDER) >= 3
     assert Method.UNCLEAN in methods
     with _source(lab) as source:
-        checked = check_plan(plan, source=source, clock_ms=_now_ms)
+        checked = check_plan(plan, source=source, ground=MACHINE)
         assert [result.ended for result in checked] == [Ended.NOT_TRIED] * 6, checked
         results = apply_plan(plan, **_common(source, tmp_path), consented=CONSENT)
     assert [result.ended for result in results] == [Ended.DONE] * 6, results

@@ -25,7 +25,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
     monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: SimulatedHand(world))
     monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: WHO)
-    monkeypatch.setattr("kelr.commands.electing.now_ms", world.clock_ms)
+    monkeypatch.setattr("kelr.commands.electing.MACHINE", world.ground)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return world

@@ -20,7 +20,6 @@ from kelr.model import RescueStep, TopicError, TopicPartition
 from kelr.model.plan import AcceptedLoss, Check, Finding, Passed, PlannedElection
 from kelr.recovery import audit
 from kelr.recovery.plan_file import read_plan
-from kelr.recovery.verify import Waiting
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 from tests.commands.conftest import Kelr, Ran
@@ -29,7 +28,6 @@ from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource
 from tests.view.test_schema import violations
 
 CONNECTION = ("-b", "kafka-1:9092")
-MODULES = ("recover_plan", "recover_apply", "recover_verify", "recover_settle", "recover_hold", "recover_collect")
 DESIGNATE_2 = ("--election-type", "designation", "--designate", "2")
 
 
@@ -39,8 +37,10 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     holds the most, is down. The current directory and the state are empty."""
     world = leaderless()
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
-    for module in MODULES:
+    for module in ("recover_plan", "recover_collect"):
         monkeypatch.setattr(f"kelr.commands.{module}.now_ms", world.clock_ms)
+    for module in ("recover_apply", "recover_verify", "recover_settle", "recover_hold"):
+        monkeypatch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
     for module in ("apply", "resume", "undo", "hold"):
         monkeypatch.setattr(f"kelr.recovery.{module}.Patience", world.patience)
     for module in ("recover_apply", "recover_settle", "recover_hold"):
@@ -448,11 +448,7 @@ def test_verify_says_that_no_controller_answered(
 
 
 @pytest.mark.usefixtures("planned")
-def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def waiting(seconds: float) -> Waiting:
-        return Waiting(seconds, sleep=world.sleep, now_s=lambda: world.now_s)
-
-    monkeypatch.setattr("kelr.commands.recover_verify.Waiting", waiting)
+def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr) -> None:
     assert kelr("recover", "verify", "plan.json", "--wait-for", "0", *CONNECTION).code == 2
     assert kelr("recover", "verify", "plan.json", "--topic", "none", *CONNECTION).code == 2
     ran = kelr("recover", "verify", "plan.json", "--wait-for", "5", *CONNECTION)
@@ -460,13 +456,8 @@ def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr, world: World, monkey
 
 
 @pytest.mark.usefixtures("planned")
-def test_what_was_waited_for_in_vain_leads_on(kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_waited_for_in_vain_leads_on(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below min ISR a replay is refused, and looking again brings no broker back."""
-
-    def waiting(seconds: float) -> Waiting:
-        return Waiting(seconds, sleep=world.sleep, now_s=lambda: world.now_s)
-
-    monkeypatch.setattr("kelr.commands.recover_verify.Waiting", waiting)
     apply(kelr, "--yes", "--accept-loss", "0+")
     monkeypatch.setattr("kelr.recovery.verify.findings", not_in_sync_yet)
     again = f"  next: kelr recover verify plan.json --wait {' '.join(CONNECTION)}\n"

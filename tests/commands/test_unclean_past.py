@@ -17,8 +17,8 @@ from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal import Journal, journal_path
-from kelr.recovery.steady_time import UNKNOWN
 from kelr.recovery.who import Who
+from kelr.sources.ground import MACHINE
 from tests.commands.conftest import Kelr
 from tests.engine.test_advice_returns import AGAIN, GAP, NO_GAP, WITHOUT_1
 from tests.incident import INCIDENT
@@ -142,8 +142,7 @@ def test_an_election_under_way_counts_before_its_audit_line_is_written(
     made = plan(replace(LOSSY, partition=0, elect=3, evidence=evidence))
     with Journal.begin(
         journal_path(tmp_path / "state", "c", "elect", 1),
-        lambda: 1,
-        lambda: UNKNOWN,
+        MACHINE,
         cluster_id="c",
         who=Who("ada", "laptop"),
         command="elect",

@@ -32,12 +32,12 @@ from kelr.model import (
 )
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.site import Patience, Site
-from kelr.recovery.steady_time import Moment
 from kelr.recovery.who import Who
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.logs import Acks
 from kelr.sources.base import Page, Progress
 from kelr.sources.decisions import decide_partitions
+from kelr.sources.ground import Ground, Moment
 from kelr.sources.memory import MemorySource
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -124,21 +124,23 @@ class World:
     def clock_ms(self) -> int:
         return BEGIN_MS + int((self.now_s + self.clock_set_by_s) * 1000)
 
-    def steady_moment(self) -> Moment:
-        return Moment(self.boot_id, int(self.now_s * 1000))
+    @property
+    def ground(self) -> Ground:
+        """The machine that kelr runs on."""
+        return SimulatedGround(self)
 
     def state(self, number: int = 0, topic: str = TOPIC) -> PartitionState:
         return self.cluster.controller.partitions[TopicPartition(topic, number)]
 
     def patience(self) -> Patience:
-        return Patience(step_s=2.0, sleep=self.sleep, now_s=lambda: self.now_s, moment=self.steady_moment)
+        return Patience(step_s=2.0)
 
     def site(self, state_directory: Path) -> Site:
         return Site(
             SimulatedSource(self),
             SimulatedHand(self),
             state_directory,
-            self.clock_ms,
+            self.ground,
             WHO,
             patience=self.patience(),
         )
@@ -149,7 +151,7 @@ class World:
             "source": SimulatedSource(self),
             "hand": SimulatedHand(self),
             "state_directory": state_directory,
-            "clock_ms": self.clock_ms,
+            "ground": self.ground,
             "who": WHO,
             "patience": self.patience(),
         }
@@ -170,6 +172,35 @@ class World:
 
     def _usual(self, at: TopicPartition) -> Wish:
         return Wish(ElectionType.DESIGNATION, 2) if at.topic == TOPIC else Wish(ElectionType.PREFERRED)
+
+
+class StillGround(Ground):
+    """Time that only waiting moves."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    def moment(self) -> Moment:
+        return Moment(None, round(1000 * sum(self.slept)))
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+class SimulatedGround(Ground):
+    """The clocks of a world, and waiting in it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def now_ms(self) -> int:
+        return self.world.clock_ms()
+
+    def moment(self) -> Moment:
+        return Moment(self.world.boot_id, int(self.world.now_s * 1000))
+
+    def sleep(self, seconds: float) -> None:
+        self.world.sleep(seconds)
 
 
 class SimulatedSource:

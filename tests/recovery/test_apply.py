@@ -198,10 +198,10 @@ def test_a_broker_that_is_not_registered_leaves_the_assignment(tmp_path: Path) -
 def test_checking_changes_nothing() -> None:
     world = leaderless()
     plan, before = world.plan(), world.cluster
-    results = check_plan(plan, source=SimulatedSource(world), clock_ms=world.clock_ms)
+    results = check_plan(plan, source=SimulatedSource(world), ground=world.ground)
     assert _ends(results) == ["not-tried"] * 5
     returns(world, 1)
-    results = check_plan(plan, source=SimulatedSource(world), clock_ms=world.clock_ms)
+    results = check_plan(plan, source=SimulatedSource(world), ground=world.ground)
     assert _ends(results) == ["refused"] * 4 + ["not-tried"]
     assert before.controller.topics == world.cluster.controller.topics
     assert world.moments == []

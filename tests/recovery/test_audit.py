@@ -16,6 +16,7 @@ from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.places import audit_file
+from tests.recovery.simulated import StillGround
 
 
 def _record(at_ms: int, topic: str = "orders", **more: object) -> AuditRecord:
@@ -143,14 +144,15 @@ def test_fields_of_a_newer_kelr_are_left_out(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
     held = AppendOnlyFile(audit_file(tmp_path))
-    waited: list[float] = []
 
-    def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        held.close()
+    class UntilGivenBack(StillGround):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            held.close()
 
-    audit.append(tmp_path, _record(1), sleep=sleep)
-    assert len(waited) == 1
+    ground = UntilGivenBack()
+    audit.append(tmp_path, _record(1), ground=ground)
+    assert len(ground.slept) == 1
     assert [one.at_ms for one in audit.read(tmp_path)] == [1]
 
 

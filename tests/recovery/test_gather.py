@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +35,7 @@ from kelr.recovery.gather import (
 from kelr.sources.base import Page, Progress
 from kelr.sources.memory import MemorySource
 from tests.incident import CLUSTER, INCIDENT, LOGS
+from tests.recovery.simulated import StillGround
 
 AT = TopicPartition("orders", 1)
 ONE = selection_of([AT])
@@ -68,19 +69,11 @@ def silent(*replicas: int) -> Snapshot:
     return replace(INCIDENT, logs={**LOGS, AT: answers})
 
 
-@dataclass
-class Clock:
-    """A clock that only sleeping moves."""
-
-    now: float = 0.0
-    slept: list[float] = field(default_factory=list)
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
+class Clock(StillGround):
+    """With the rhythm that it beats."""
 
     def rhythm(self, limit_s: float = 30.0) -> Rhythm:
-        return Rhythm(limit_s, sleep=self.sleep, now_s=lambda: self.now)
+        return Rhythm(limit_s, self)
 
 
 class Changing(MemorySource):
@@ -197,14 +190,14 @@ def test_aggressive_waits_for_every_live_replica_within_its_window() -> None:
 def test_aggressive_takes_what_it_has_when_its_window_is_over() -> None:
     clock = Clock()
     _, seen = waited(Changing(silent(2)), window_owing(5, no_number), clock)
-    assert clock.now == 5
+    assert clock.steady_s() == 5
     assert seen[-1].open == ()
 
 
 def test_with_no_answer_within_the_window_aggressive_takes_the_first_after_it() -> None:
     clock = Clock()
     _, seen = waited(Changing(*[silent(2, 3)] * 8, silent(3)), window_owing(5, no_number), clock)
-    assert clock.now == 8
+    assert clock.steady_s() == 8
     missing = [dict(moment.missing) for moment in seen]
     assert missing == [{2: {"timed-out": 1}, 3: {"timed-out": 1}}] * 8 + [{}]
 

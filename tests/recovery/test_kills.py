@@ -19,7 +19,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
 from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss
-from kelr.recovery import audit, steady_time
+from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Consented
@@ -28,8 +28,8 @@ from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
-from kelr.recovery.steady_time import Moment
 from kelr.recovery.undo import undo
+from kelr.sources.ground import MACHINE, Moment
 from tests.recovery.simulated import (
     CLUSTER_ID,
     LAYOUTS,
@@ -38,6 +38,7 @@ from tests.recovery.simulated import (
     Fault,
     Killed,
     Lagging,
+    SimulatedGround,
     World,
     dies,
     leaderless,
@@ -275,7 +276,7 @@ def test_how_old_a_journal_is_is_not_known(
 
 def test_the_clock_of_journals_is_that_of_the_boot() -> None:
     """It goes on in another process, and does not step."""
-    first, then = steady_time.now(), steady_time.now()
+    first, then = MACHINE.moment(), MACHINE.moment()
     assert first.boot_id is not None
     assert 0 <= first.age_s(then) < 60
     assert first.age_s(Moment("another", then.ms + 90_000)) == 0
@@ -471,17 +472,17 @@ def test_an_order_stands_for_less_than_a_rivals_is_looked_out_for(tmp_path: Path
     world.faults["elect"] = [Fault(NO_ANSWER, done=False)] * 1000
     interrupts = [250.0]
 
-    def sleep(seconds: float) -> None:
-        world.sleep(seconds)
-        if interrupts and world.now_s > interrupts[0]:
-            interrupts.clear()
-            raise KeyboardInterrupt
+    class Interrupting(SimulatedGround):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if interrupts and world.now_s > interrupts[0]:
+                interrupts.clear()
+                raise KeyboardInterrupt
 
-    patience = replace(world.patience(), sleep=sleep)
     plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
-    apply_plan(plan, **{**world.common(tmp_path), "patience": patience}, consented=CONSENT)
+    apply_plan(plan, **{**world.common(tmp_path), "ground": Interrupting(world)}, consented=CONSENT)
     assert interrupts == []
-    assert 400 < world.now_s < patience.rival_s
+    assert 400 < world.now_s < world.patience().rival_s
 
 
 def _cut_short_reordered(

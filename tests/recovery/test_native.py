@@ -30,6 +30,7 @@ from kelr.recovery.site import Patience
 from kelr.recovery.who import Who
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
+from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource, requests
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.transport import Failure, FailureKind
@@ -106,7 +107,7 @@ def _common(source: LiveSource, hand: Hand, directory: Path) -> dict[str, Any]:
         "source": source,
         "hand": hand,
         "state_directory": directory,
-        "clock_ms": _now_ms,
+        "ground": MACHINE,
         "who": WHO,
         "patience": Patience(late_s=0.2, answer_s=1, settle_s=5),
     }
@@ -251,7 +252,7 @@ def test_a_plan_whose_replica_died_since_is_refused(tmp_path: Path) -> None:
 def test_a_check_changes_nothing() -> None:
     with leaderless() as server, _source(server) as source:
         plan = _plan(source, NATIVE_TYPES["designation"])
-        (found,) = check_plan(plan, source=source, clock_ms=_now_ms)
+        (found,) = check_plan(plan, source=source, ground=MACHINE)
         assert (found.ended, found.text) == (Ended.NOT_TRIED, "")
         assert state(server).leader is None
 

@@ -276,8 +276,7 @@ def test_the_clock_is_set_while_an_election_may_still_come(
             plan,
             SimulatedSource(world),
             None,
-            clock_ms=world.clock_ms,
-            moment=world.steady_moment,
+            ground=world.ground,
             recorded=audit.read(tmp_path),
         )
         return next(one.passed for one in found.findings if one.check is Check.LEADER)

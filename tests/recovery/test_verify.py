@@ -19,7 +19,7 @@ from kelr.recovery.audit import AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
-from tests.recovery.simulated import SimulatedSource, World, dies, leaderless, returns, silence
+from tests.recovery.simulated import SimulatedSource, StillGround, World, dies, leaderless, returns, silence
 
 
 @dataclass
@@ -56,22 +56,22 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
     world = leaderless()
     plan = world.plan()
     told = Told()
-    before = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    before = verify(plan, SimulatedSource(world), told, ground=world.ground)
     assert passed(before, 0) == {Check.LEADER: Passed.NOT_YET, Check.ORDER: Passed.YES}
     assert (before.partitions, before.good, before.may_come) == (5, False, True)
     assert {at.topic for at in told.asked} <= {"steady"}
     consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     catch_up(world)
-    after = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    after = verify(plan, SimulatedSource(world), told, ground=world.ground)
     assert {passed(after, number)[Check.LEADER] for number in range(4)} == {Passed.YES}
     assert {passed(after, number)[Check.ORDER] for number in range(4)} == {Passed.YES}
     assert passed(after, 0)[Check.GROUPS] is Passed.YES
     returns(world, 1)
-    later = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    later = verify(plan, SimulatedSource(world), told, ground=world.ground)
     assert passed(later, 0)[Check.ISR] is Passed.NOT_YET
     catch_up(world)
-    assert passed(verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms), 0)[Check.ISR] is Passed.YES
+    assert passed(verify(plan, SimulatedSource(world), told, ground=world.ground), 0)[Check.ISR] is Passed.YES
 
 
 def test_an_election_that_may_come_yet_is_waited_for(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_election_that_may_come_yet_is_waited_for(tmp_path: Path) -> None:
     rows = list(audit.read(tmp_path))
 
     def look() -> Finding:
-        found = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=rows)
+        found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=rows)
         return next(one for one in found.findings if one.check is Check.LEADER)
 
     assert look().passed is Passed.NOT_YET
@@ -116,7 +116,7 @@ def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
         catch_up(world)
     assert all(world.cluster.replication[one.address].gone for one in plan.elections)
     recorded = list(audit.read(tmp_path))
-    found = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=recorded)
+    found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
     # The simulated source tells no last stable offset; all else is well.
     assert {one.check for one in found.findings if one.passed is not Passed.YES} == {Check.LAST_STABLE_OFFSET}
     lost = lost_in_all(found.lost)
@@ -128,11 +128,11 @@ def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
     again = [
         replace(row, what=AuditWhat.RESCUE, at_ms=row.at_ms + 1, after={"records": 10, "lost": 10}) for row in recorded
     ]
-    since = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=[*recorded, *again])
+    since = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=[*recorded, *again])
     assert lost_in_all(since.lost).total == Bounds(40)
     assert [one.replayed for one in since.lost] == [10] * 4
     earlier = [replace(row, at_ms=row.at_ms - 2) for row in again]
-    before = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=[*recorded, *earlier])
+    before = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=[*recorded, *earlier])
     assert lost_in_all(before.lost).total == Bounds(0)
     left = status(SimulatedSource(world), tmp_path, plan=plan)
     assert (left.clean, lost_in_all(left.lost).unknown) == (True, 4)
@@ -142,7 +142,7 @@ def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
 
 def test_without_a_controller_or_without_an_election_nothing_is_well() -> None:
     world = leaderless()
-    nothing = verify(replace(world.plan(), elections=()), SimulatedSource(world), Told(), clock_ms=world.clock_ms)
+    nothing = verify(replace(world.plan(), elections=()), SimulatedSource(world), Told(), ground=world.ground)
     assert (nothing.findings, nothing.good) == ((), False)
     well = Verification((Finding("t", 0, Check.ISR, Passed.YES, ""),), 0, 1)
     assert well.good
@@ -154,7 +154,7 @@ def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknow
     plan = world.plan()
     consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
-    found = verify(plan, SimulatedSource(world), None, clock_ms=world.clock_ms)
+    found = verify(plan, SimulatedSource(world), None, ground=world.ground)
     (groups,) = [one for one in found.findings if one.check is Check.GROUPS and one.address.partition == 0][:1]
     assert (groups.passed, "only a live cluster tells" in groups.text) == (Passed.UNKNOWN, True)
 
@@ -178,7 +178,7 @@ def test_transactions_are_asked_for_where_one_may_be_open_and_nowhere_else(tmp_p
         return replace(log, last_stable_offset=0 if at.partition == 1 and at.topic == "orders" else log.log_end)
 
     told = Told()
-    verify(plan, Stable(world), told, clock_ms=world.clock_ms)
+    verify(plan, Stable(world), told, ground=world.ground)
     assert told.asked == [TopicPartition("orders", 1)]
 
 
@@ -189,38 +189,27 @@ def test_an_offset_beyond_the_end_is_a_finding(tmp_path: Path) -> None:
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     at = TopicPartition("orders", 2)
     told = Told(committed=CommittedOffsets({at: (CommittedOffset("readers", 10**6),)}, groups=1))
-    found = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    found = verify(plan, SimulatedSource(world), told, ground=world.ground)
     assert [one.address for one in found.findings if one.check is Check.GROUPS and one.passed is Passed.NO] == [at]
 
 
-def look_that_gives(*results: Passed) -> tuple[list[Verification], list[float]]:
-    found = [Verification((Finding("t", 0, Check.ISR, one, ""),), 0, 1) for one in results]
-    return found, []
+def look_that_gives(*results: Passed) -> list[Verification]:
+    return [Verification((Finding("t", 0, Check.ISR, one, ""),), 0, 1) for one in results]
 
 
 def test_it_is_waited_for_what_is_not_yet_and_no_longer() -> None:
-    found, slept = look_that_gives(Passed.NOT_YET, Passed.NOT_YET, Passed.NO, Passed.YES)
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
-
+    found = look_that_gives(Passed.NOT_YET, Passed.NOT_YET, Passed.NO, Passed.YES)
+    ground = StillGround()
     told: list[float] = []
-    waiting = Waiting(10, pause_s=2, sleep=sleep, now_s=lambda: now[0])
+    waiting = Waiting(10, ground, pause_s=2)
     end = verify_until_good(lambda: found.pop(0), waiting, report=lambda _, left_s: told.append(left_s))
     # What has failed does not come true by waiting.
-    assert (end.count(Passed.NO), slept, told) == (1, [2, 2], [10, 8])
+    assert (end.count(Passed.NO), ground.slept, told) == (1, [2, 2], [10, 8])
 
 
 def test_the_time_is_up() -> None:
-    found, slept = look_that_gives(*[Passed.NOT_YET] * 9)
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
-
-    waiting = Waiting(5, pause_s=2, sleep=sleep, now_s=lambda: now[0])
+    found = look_that_gives(*[Passed.NOT_YET] * 9)
+    ground = StillGround()
+    waiting = Waiting(5, ground, pause_s=2)
     end = verify_until_good(lambda: found.pop(0), waiting, report=lambda *_: None)
-    assert (end.may_come, slept) == (True, [2, 2, 1])
+    assert (end.may_come, ground.slept) == (True, [2, 2, 1])

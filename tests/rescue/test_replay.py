@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PartitionState, TopicConfig, TopicPartition
-from kelr.rescue import preparing as preparing_module
 from kelr.rescue import producing
 from kelr.rescue.archive import open_dump
 from kelr.rescue.journal import ReplayJournal
@@ -26,8 +25,10 @@ from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan, skips_in_words
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.records.stream import RawBatch
+from tests.recovery.simulated import StillGround
 from tests.rescue.batches import TOPIC_ID, batch, log, marker
 from tests.rescue.fake_cluster import FakeCluster, FakeProducer, KilledError, orders
 from tests.rescue.files import save, tail
@@ -67,9 +68,11 @@ def saved(tmp_path: Path, pieces: list[RawBatch], start: int = 8, end: int = 20,
     return path
 
 
-def planned(cluster: FakeCluster, file: Path, options: ReplayOptions | None = None) -> ReplayPlan:
+def planned(
+    cluster: FakeCluster, file: Path, options: ReplayOptions | None = None, ground: Ground = MACHINE
+) -> ReplayPlan:
     with open_dump(file) as dump:
-        preparing = Preparing(dump, cluster, options or ReplayOptions(), timeout_s=0.5)  # type: ignore[arg-type]
+        preparing = Preparing(dump, cluster, options or ReplayOptions(), timeout_s=0.5, ground=ground)  # type: ignore[arg-type]
         return preparing.prepare(dump.manifest.tails, nothing_shown)
 
 
@@ -322,13 +325,12 @@ def test_records_that_were_found_have_to_be_committed(
     cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replayed(cluster, file, tmp_path, monkeypatch)
-    waits: list[float] = []
-    monkeypatch.setattr(preparing_module.time, "sleep", waits.append)
     real = cluster.leader_log
     monkeypatch.setattr(cluster, "leader_log", lambda at: replace(real(at), high_watermark=12))
-    monkeypatch.setattr(preparing_module.time, "monotonic", iter(range(100)).__next__)
+    ground = StillGround()
     with pytest.raises(RefusedError, match="its followers do not have yet"):
-        planned(cluster, file)
+        planned(cluster, file, ground=ground)
+    assert 0.5 < ground.steady_s() < 1
 
 
 def test_a_compacted_topic_keeps_its_newer_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
