@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kelr import __version__
-from kelr.model import ElectionType, TopicPartition
+from kelr.model import TopicPartition
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.live.decode import topic_id_uuid
 from kelr.sources.live.page_bytes import Skip, cursor_at_end, read_page
 from kelr.sources.live.questions import Question, Read
 from kelr.sources.live.transport import Message
+
+if TYPE_CHECKING:
+    from kelr.model import ElectionType
 
 DESCRIBE_TOPIC_PARTITIONS_KEY = 75
 METADATA_KEY = 3
@@ -108,6 +112,8 @@ def elect_by_log(kind: ElectionType, partitions: Sequence[TopicPartition], *, ti
     Raises:
         ValueError: no partition is named.
     """
+    from kelr.model import ElectionType  # noqa: PLC0415 - reading loads no class of decisions
+
     number = {ElectionType.LONGEST_LOG_BALANCED: _BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE: _AGGRESSIVE}[kind]
     return elect(number, partitions, timeout_s=timeout_s, version=NATIVE_ELECT_LEADERS)
 
