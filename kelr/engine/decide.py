@@ -90,7 +90,7 @@ def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRule
         advice=_advice(case, found),
         damage=damage_of(case, situation),
         summary=_summary(case, found),
-        notes=tuple(_notes(snapshot, case, chosen)),
+        notes=tuple(_notes(snapshot, case, chosen, forecasts)),
         unsaved=None if past is None else past.unsaved,
         recovery_quorum=case.quorum,
     )
@@ -304,7 +304,29 @@ def _hangs_on_unclean_election(case: Case, chosen: ChosenRules) -> bool:
     return not case.rules.recovers or (chosen.rules.strategy_by_topic and case.config.recovery_strategy is None)
 
 
-def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]:
+def _not_told_apart(case: Case, forecasts: tuple[Forecast, ...]) -> Iterator[str]:
+    """Marks of clean shutdowns that are foretold both ways for want of the broker epoch that Kafka compares them with
+    (`kelr.sources.shutdown`)."""
+    if case.quorum is not None:
+        return
+    found: list[int] = []
+    for clean in (one for one in forecasts if one.clean):
+        broker, log = case.cluster.broker(clean.replica), case.logs.ranked.get(clean.replica)
+        unclean = next((one for one in forecasts if one.replica == clean.replica and not one.clean), clean)
+        marked = case.read_from_disk(clean.replica) and log is not None and log.broker_epoch is not None
+        known = broker is None or broker.broker_epoch is not None
+        if marked and not known and (unclean.leads, unclean.elected) != (clean.leads, clean.elected):
+            found.append(clean.replica)
+    if found:
+        was, has = agree(len(found), "was", "were"), agree(len(found), "its disk has", "their disks have")
+        yield (
+            f"whether {brokers(found)} {was} shut down cleanly is not known: {has} the mark of it, which counts where"
+            " its broker epoch is the registered one. Controllers tell that: --bootstrap-controller HOST:PORT, or"
+            " --metadata-log PATH"
+        )
+
+
+def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules, forecasts: tuple[Forecast, ...]) -> Iterator[str]:
     """What weakens the decision."""
     if not chosen.certain:
         yield f"rules {chosen.rules.name}: {chosen.reason}; name others with --rules"
@@ -327,6 +349,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
             f"an election of {change_now(case).after.leader} is due: whether the return of {joined(undecided, 'or')}"
             " elects another before it is not known"
         )
+    yield from _not_told_apart(case, forecasts)
     yield from _reassignment(snapshot, case)
     if case.config.error:
         yield (

@@ -307,6 +307,9 @@ class Advice:
     """What to do where the first advice cannot be followed."""
     until: str = ""
     """Where the advice is to wait, or to bring a broker back: until when that is worth it, and what it costs."""
+    stock: str = ""
+    """A shell line of Kafka's own tools that comes before everything else: it writes the config that `text` says to
+    write, with ``{stock}`` where their connection flags go. In documents a line as for `elect`; null: there is none."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
     designate: int | None = None
@@ -321,6 +324,8 @@ class Advice:
     keep_down: tuple[int, ...] = ()
     """Brokers that stay down until the one to bring back leads, or where the advice is to learn more, until that is
     known: with them Kafka would elect a worse log, or may."""
+    stop: tuple[int, ...] = ()
+    """Live brokers to be stopped first, and kept down as `keep_down` says."""
     start: tuple[int, ...] = ()
     """Where the advice is to bring a broker back: those that the text speaks of starting, `replica` first. Whether one
     of them is enough, the text tells. Empty for `replica` alone."""

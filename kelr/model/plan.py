@@ -258,12 +258,16 @@ class NotPlanned:
     brokers: tuple[int, ...] = ()
     """The brokers that the advice speaks of."""
     until: str = ""
+    stock: str = ""
+    """A shell line of Kafka's own tools that comes first (`Advice.stock`)."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags."""
     rescue: tuple[str, ...] = ()
     """The command that saves what following the advice truncates, before `command` (`Advice.rescue`)."""
     keep_down: tuple[int, ...] = ()
     """Brokers that stay down until those of the advice are back (`Advice.keep_down`)."""
+    stop: tuple[int, ...] = ()
+    """Live brokers to be stopped first (`Advice.stop`)."""
     alternatives: tuple[Alternative, ...] = ()
     """The brokers that could be started, the advised one with them, and what that loses."""
 

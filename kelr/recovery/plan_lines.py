@@ -229,6 +229,8 @@ class AdviceLine(_Line):
     rescue: tuple[Text, ...]
     keep_down: Ids = ()
     start: Ids = ()
+    stop: Ids = ()
+    stock: Text = ""
 
 
 class ElectionLine(_Line):
@@ -275,6 +277,8 @@ class NotPlannedLine(_Line):
     command: tuple[Text, ...]
     rescue: tuple[Text, ...] = ()
     keep_down: Ids = ()
+    stop: Ids = ()
+    stock: Text = ""
     alternatives: tuple[AlternativeLine, ...] = ()
 
 

@@ -42,6 +42,8 @@ class BrokerOrder:
     keep_down: tuple[BrokerStep, ...]
     bring_back: tuple[BrokerStep, ...]
     start_after: tuple[BrokerStep, ...]
+    stop: frozenset[int] = frozenset()
+    """Those of `keep_down` that are live, and to be stopped first."""
 
     @property
     def is_empty(self) -> bool:
@@ -77,6 +79,7 @@ def broker_order(plan: Plan) -> BrokerOrder:
         ),
         bring_back=tuple(step for step in back if step.broker not in held),
         start_after=tuple(step for step in back if step.broker in held),
+        stop=frozenset(broker for left in plan.not_planned for broker in left.stop),
     )
 
 
@@ -156,7 +159,7 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
     parts = [
         (f"If these elections are carried out, keep {_named(for_elections)} down until they are done", for_elections),
         (f"Keep {_named(until_known)} down until it is known what the logs of these partitions hold", until_known),
-        (f"Keep {_named(until_led)} down until these partitions have a leader", until_led),
+        (f"{_stop_and_keep(order, until_led)} down until these partitions have a leader", until_led),
         (
             "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
             " first",
@@ -165,6 +168,15 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
         (_after(order, for_elections, until_known, until_led), order.start_after),
     ]
     return [(title, steps) for title, steps in parts if steps]
+
+
+def _stop_and_keep(order: BrokerOrder, steps: Sequence[BrokerStep]) -> str:
+    """``Keep broker 1``, ``Stop broker 3, and keep it``, ``Stop broker 3, and keep brokers 1 and 3``."""
+    if not order.stop:
+        return f"Keep {_named(steps)}"
+    only = order.stop == {step.broker for step in steps}
+    them = agree(len(order.stop), "it", "them") if only else _named(steps)
+    return f"Stop {brokers(sorted(order.stop))}, and keep {them}"
 
 
 def _after(

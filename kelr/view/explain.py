@@ -140,6 +140,7 @@ class Explanation:
             "advice": {
                 **as_fields(decision.advice),
                 "command": self._line(self._next(row)),
+                "stock": (self._stock(decision.advice.stock) or None) if not row.supposed else None,
                 "elect": None if row.supposed else self._line(decision.advice.elect),
                 "rescue": None if row.supposed else self._line(decision.advice.rescue),
             },
@@ -279,11 +280,9 @@ class Explanation:
             yield from self._layout.paragraph("  ", _NOT_TO_BE_RUN.format(why=why), Style.PLAIN)
         elif advice.elect and advice.elect != following:
             yield [*styled("  else: ", Style.HEADING), Span(str(self._line(advice.elect)))]
-        rescue = () if row.supposed else advice.rescue
-        if rescue:
-            yield [*styled("  next: ", Style.HEADING), Span(str(self._line(rescue)))]
-        if following:
-            yield [*styled("  then: " if rescue else "  next: ", Style.HEADING), Span(str(self._line(following)))]
+        lines = [] if row.supposed else [self._stock(advice.stock), self._line(advice.rescue)]
+        for number, line in enumerate(filter(None, [*lines, self._line(following)])):
+            yield [*styled("  then: " if number else "  next: ", Style.HEADING), Span(line)]
 
     @property
     def _step_columns(self) -> tuple[Column[Step], ...]:

@@ -32,7 +32,7 @@ def explain_item_schema() -> tuple[Schema, Schema]:
         "description": "What is imagined to have happened, in order; empty: this is what is.",
     }
     definitions.update(_assumption_schemas())
-    for name in ("command", "elect", "rescue"):
+    for name in ("stock", "command", "elect", "rescue"):
         definitions["Advice"]["properties"][name] = {"type": ["string", "null"]}
     documented = attribute_docs(decision)
     for name, schema in {**definitions, "Decision": item}.items():

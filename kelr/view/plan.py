@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.loss_words import certainty_in_words, loss_in_words
 from kelr.model import Loss, TopicError, TopicPartition
 from kelr.model.plan import Consent, Plan, PlannedElection
@@ -98,7 +97,7 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
         yield from text.elections(plan.elections)
         if totals_first and plan.not_planned:
             yield plain("")
-    yield from left_lines(output, text.layout, plan.not_planned, context.gone)
+    yield from left_lines(output, text.layout, plan.not_planned, context.gone, context.stock)
     if not plan.elections and context.controller_silence is not None:
         yield styled(NOTHING_CAN_BE, Style.BAD)
     elif not plan.elections:
@@ -129,7 +128,7 @@ class _PlanText:
         for damage in one.damage:
             yield from self._told("at stake", damage.text, Style.NOTICE)
             if damage.afterwards:
-                yield plain(f"            afterwards: {self._stock(damage.afterwards)}")
+                yield plain(f"            afterwards: {self.context.stock(damage.afterwards)}")
         yield from self._rescue_of_one(one)
         yield from alternative_lines(self.output, self.layout, _told("instead"), one.address, one.alternatives)
 
@@ -155,7 +154,7 @@ class _PlanText:
             yield from self._told("at stake", f"{text} ({where})", Style.NOTICE)
         afterwards = (damage.afterwards for one in elections for damage in one.damage if damage.afterwards)
         for line in dict.fromkeys(afterwards):
-            yield plain(f"            afterwards: {self._stock(line)}")
+            yield plain(f"            afterwards: {self.context.stock(line)}")
         yield from self._rescue_of_many(elections)
 
     def totals(self, plan: Plan) -> Iterator[Text]:
@@ -195,9 +194,6 @@ class _PlanText:
 
     def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
         return self.layout.paragraph(_told(head), text, style)
-
-    def _stock(self, line: str) -> str:
-        return line.replace(STOCK_CONNECTION, self.context.stock_connection)
 
 
 def _told(head: str) -> str:

@@ -62,6 +62,10 @@ class PlanContext:
     gone: frozenset[int] = frozenset()
     """Brokers that were said not to come back (`Wish.gone`)."""
 
+    def stock(self, line: str) -> str:
+        """A line of Kafka's own tools as it is typed."""
+        return line.replace(STOCK_CONNECTION, self.stock_connection)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
@@ -161,20 +165,18 @@ def _election(one: PlannedElection, output: Output, context: PlanContext) -> Map
     if one.against is not None:
         lines = {name: getattr(one.against, name) for name in ("command", "elect", "rescue")}
         told = {name: output.next_command(line) if line else None for name, line in lines.items()}
-        fields["against"] = {**asdict(one.against), **told}
+        fields["against"] = {**asdict(one.against), **told, "stock": context.stock(one.against.stock) or None}
     fields["rescue"] = [
         {**asdict(step), "command": output.next_command(rescue_arguments(one.address, step))} for step in one.rescue
     ]
-    fields["damage"] = [
-        {**asdict(damage), "afterwards": damage.afterwards.replace(STOCK_CONNECTION, context.stock_connection)}
-        for damage in one.damage
-    ]
+    fields["damage"] = [{**asdict(damage), "afterwards": context.stock(damage.afterwards)} for damage in one.damage]
     return fields
 
 
 def _not_planned(one: NotPlanned, output: Output, context: PlanContext) -> Mapping[str, Json]:
     fields = _without_address(asdict(one))
     del fields["why"]
+    fields["stock"] = context.stock(one.stock) or None
     fields["command"] = output.next_command(one.command) if one.command else None
     fields["rescue"] = output.next_command(one.rescue) if one.rescue else None
     fields["alternatives"] = _alternatives(one.address, one.alternatives, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.advice.commands import led_by, save_first_of_all
@@ -42,13 +42,18 @@ class _Alike:
 
 
 def left_lines(
-    output: Output, layout: Layout, left: Sequence[NotPlanned], gone: Collection[int] = ()
+    output: Output,
+    layout: Layout,
+    left: Sequence[NotPlanned],
+    gone: Collection[int] = (),
+    stock: Callable[[str], str] = str,
 ) -> Iterator[Text]:
     """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
     the others the sentences that differ.
 
     Args:
         gone: brokers that were said not to come back; the next plan leaves them out, too.
+        stock: makes a line of Kafka's own tools what is typed.
     """
     forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
     for group in _alike(left):
@@ -62,6 +67,8 @@ def left_lines(
         for other in others:
             yield from _headed(layout, plain("  and "), other.members, _what_differs(first, other))
         members = [one for group in (first, *others) for one in group.members]
+        for line in dict.fromkeys(one.stock for one in members if one.stock):
+            yield plain(f"  {stock(line)}")
         for file in rescues.said_before(members):
             yield plain(f"  save first: with the command above that writes {file}")
         for command, condition in (*rescues.of(members), *_commands(members, gone)):

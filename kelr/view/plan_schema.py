@@ -59,6 +59,9 @@ def _as_documents_have_them(definitions: Schema) -> None:
     if_gone = "The command line that plans as if the brokers never came back; null: none are waited for."
     definitions["NotPlanned"]["properties"]["command_if_gone"] = {"type": ["string", "null"], "description": if_gone}
     first = "The command line that saves what that truncates, before anything else; null: nothing is."
+    tools = "The shell line of Kafka's own tools that comes before everything else; null: none does."
+    for name in ("NotPlanned", "Advice"):
+        definitions[name]["properties"]["stock"] = {"type": ["string", "null"], "description": tools}
     for name in ("NotPlanned", "Alternative", "Advice"):
         definitions[name]["properties"]["rescue"] = {"type": ["string", "null"], "description": first}
     for name in ("command", "elect"):

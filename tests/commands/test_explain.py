@@ -154,6 +154,19 @@ def test_what_is_at_stake_is_said_with_the_command_that_shows_it(
     assert f"\n          afterwards: {command}\n" in out
 
 
+def test_a_config_that_is_to_be_written_comes_with_the_command(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    configs = {"orders": replace(INCIDENT.configs["orders"], unclean_leader_election=True)}
+    cluster(replace(INCIDENT, configs={**INCIDENT.configs, **configs}))
+    typed = (
+        "kafka-configs.sh --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name orders --add-config"
+        " unclean.leader.election.enable=false"
+    )
+    out = kelr("explain", "orders:1", "-b", "kafka:9092").out
+    assert f"\n  next: {typed}\n  then: kelr explain orders:1 -b kafka:9092\n" in out
+    (item,) = json.loads(kelr("explain", "orders:1", "-o", "json", "-b", "kafka:9092").out)["items"]
+    assert item["advice"]["stock"] == typed
+
+
 def test_an_open_transaction_shows_in_the_log(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
     address = INCIDENT.partitions[1].address
     third, first, second = INCIDENT.logs[address]

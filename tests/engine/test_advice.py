@@ -243,6 +243,27 @@ def test_the_periodic_task_is_not_said_to_elect_the_best_log_where_none_was_read
     )
 
 
+@pytest.mark.parametrize("ends", [(20, 10), (10, 20)])
+def test_a_periodic_election_beside_a_dead_unread_replica_is_forbidden(ends: tuple[int, int]) -> None:
+    """It was "look again", or to designate the better one of the live ones: as if nothing were known to be unknown."""
+    logs = [log_of(1, (0, ends[0])), log_of(2, (0, ends[1])), silent(3)]
+    due = decision(leaderless((1, 2, 3), elr=(3,)), cluster_of(live=(1, 2), fenced=(3,)), logs, unclean=True)
+    assert (due.situation, due.elected) == (Situation.LEADER_PENDING, 1)
+    advice = due.advice
+    assert (advice.action, advice.until) == (AdviceAction.GET_MORE_INFORMATION, "")
+    assert advice.text == (
+        "Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects 1 within"
+        " minutes, and the log of broker 3 was not read, and may be better. Then look again."
+    )
+    assert advice.stock == (
+        "kafka-configs.sh {stock} --alter --entity-type topics --entity-name orders --add-config"
+        " unclean.leader.election.enable=false"
+    )
+    assert advice.command == ("explain", "orders:0")
+    best = 1 if ends[0] > ends[1] else 2
+    assert advice.alternative.startswith(f"If that cannot be done: designate {best}, which loses an UNKNOWN number")
+
+
 @pytest.mark.parametrize("live", [(1,), ()])
 def test_a_place_in_the_elr_proves_nothing_of_a_replica_that_a_reassignment_adds(live: tuple[int, ...]) -> None:
     """It may be from before another reassignment took the replica out, and its broker deleted the log: Kafka 4.3.1
@@ -427,7 +448,7 @@ def cut_disk(replica: int, end: int, *, hw: int | None = None) -> LogAnswer:
 
 def test_the_best_of_those_that_can_lead_comes_back_where_the_best_log_elects_a_worse_one() -> None:
     """Found by `make hindsight`: 3 is live and empty, and the last known leader; 1, the last of the ELR, holds most."""
-    logs = (log_of(3), cut_disk(1, 11), cut_disk(2, 5, hw=4))
+    logs = (log_of(3), cut_disk(1, 11, hw=4), cut_disk(2, 5, hw=4))
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
     assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
     assert (
@@ -465,6 +486,76 @@ def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_on
     )
     assert advice.command == advice.elect
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "2")
+
+
+def test_two_whose_returns_together_elect_somebody_are_not_both_started_to_compare_logs() -> None:
+    """Found by `make hindsight`: "Bring broker 3 back: nobody is elected by that", and 1, the last of the ELR, too.
+    With both back Kafka elects 3."""
+    logs = (silent(3), cut_disk(1, 11), log_of(2, (0, 5), hw=4))
+    advice = decision(LAST_OF_THE_ELR, cluster_of(live=(2,), fenced=(1, 3)), logs).advice
+    assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (3,))
+    assert "Read the disk of broker 3 before you choose, and do not start it before that" in advice.text
+    assert advice.text.endswith("Bring 1 back: it has the best log of those that were heard.")
+
+
+@pytest.mark.parametrize(("others", "otherwise"), [((2,), "designate 2"), ((), "bring 2 back")])
+def test_a_live_last_known_leader_is_stopped_first_where_it_keeps_committed_records_from_leading(
+    others: tuple[int, ...], otherwise: str
+) -> None:
+    """3 is empty, and leads by any election as long as it is live, the ELR being empty once 1 is back. It was to save
+    what 1 holds, or to bring back the second best."""
+    logs = (log_of(3), cut_disk(1, 11), log_of(2, (0, 5), hw=4) if others else cut_disk(2, 5, hw=4))
+    live = (3, *others)
+    advice = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
+    assert (advice.action, advice.replica, advice.stop, advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,), (3,))
+    assert advice.text.startswith(
+        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean. Stop broker 3"
+        " first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11 offsets that 1"
+        " holds. (kelr whatif --stop 3 tells what else that stops.) Bring broker 1 back: "
+    )
+    assert "while broker 3 is down, nobody is elected by its return, so then designate 1" in advice.text
+    assert advice.text.endswith("Keep broker 3 down until 1 leads: with it back, too, Kafka elects 3 at once.")
+    assert advice.alternative.startswith(f"If 3 cannot be stopped, or 1 cannot come back: {otherwise}")
+    assert advice.command[-3:] == ("--designate", "1", "orders:0")
+
+
+def test_that_holds_for_a_return_that_may_be_unclean_too() -> None:
+    """A mark whose broker epoch nothing confirms: the note says what would."""
+    marked = replace(cut_disk(1, 9), unclean_shutdown=None, broker_epoch=77)
+    found = decision(LAST_OF_THE_ELR, ALIVE, (log_of(3), marked, log_of(2, (0, 4))))
+    advice = found.advice
+    assert (advice.action, advice.replica, advice.stop) == (AdviceAction.BRING_BACK, 1, (3,))
+    assert advice.text.startswith("Stop broker 3 first, unless 1 is known to have been shut down cleanly: ")
+    assert advice.text.endswith(
+        "after a clean shutdown Kafka elects it then, after an unclean one nobody, and you designate 1. Start 3 again"
+        " once 1 leads."
+    )
+    (note,) = [one for one in found.notes if "--bootstrap-controller HOST:PORT" in one]
+    assert note.startswith("whether broker 1 was shut down cleanly is not known: its disk has the mark of it")
+    known = tuple(replace(one, broker_epoch=77) for one in ALIVE.brokers)
+    told = decision(LAST_OF_THE_ELR, replace(ALIVE, brokers=known), (log_of(3), marked, log_of(2, (0, 4))))
+    assert not any("--bootstrap-controller" in one for one in told.notes)
+
+
+@pytest.mark.parametrize("best", [1, 2])
+def test_a_last_known_leader_that_is_about_to_be_elected_is_stopped_before_a_better_log(best: int) -> None:
+    """It was "look again in a few seconds"; no designation passes it over (`canElectLastKnownLeader`)."""
+    logs = (log_of(3), cut_disk(1, 9 if best == 1 else 1), log_of(2, (0, 4)))
+    found = decision(leaderless((3, 1, 2), last_known=(3,)), ALIVE, logs)
+    assert (found.situation, found.elected) == (Situation.LEADER_PENDING, 3)
+    designation = next(one for one in found.elections if one.designate == 2)
+    assert designation.elected == 3
+    advice = found.advice
+    assert advice.stop == (3,)
+    assert advice.text.startswith(
+        "Stop broker 3 first: Kafka elects it as the last known leader at its next event for this partition, and its"
+        f" log lacks {9 if best == 1 else 4} offsets that {best} holds."
+    )
+    assert advice.alternative.startswith("If 3 cannot be stopped, Kafka elects it, which loses at least")
+    assert (advice.action, advice.designate) == (
+        AdviceAction.BRING_BACK if best == 1 else AdviceAction.HOLD,
+        best,
+    )
 
 
 def test_the_best_log_is_saved_first_where_another_is_elected_with_it_and_without_it() -> None:
@@ -832,4 +923,6 @@ def test_a_periodic_election_is_forbidden_first_where_a_broker_that_is_down_has_
         )
         assert due.situation is Situation.LEADER_PENDING
         assert due.advice.text.startswith("Write unclean.leader.election.enable=false to the topic at once")
+        assert due.advice.stock.endswith("unclean.leader.election.enable=false")
+        assert (due.advice.action, due.advice.until) == (AdviceAction.GET_MORE_INFORMATION, "")
         assert "the log of broker 1, which is down, is better" in due.advice.text

@@ -210,7 +210,7 @@ def _of_advice(address: TopicPartition, decision: Decision, subject: Subject) ->
         yield Claim(Kind.ALL_CLEAR, address, WAIT, decision, None, text, expects=_comparable(subject))
     elif advice.action is AdviceAction.RESTORE_REPLICATION:
         yield Claim(Kind.RESTORE, address, WAIT, decision, None, text)
-    elif advice.action is AdviceAction.HOLD and advice.replica is not None:
+    elif advice.action is AdviceAction.HOLD and advice.replica is not None and not advice.stop:
         option = Option(returns=(advice.replica,))
         if {one.elected for one in decision.forecasts if one.replica == advice.replica} == {None}:
             option = Option((advice.replica,), ElectionType.DESIGNATION, advice.replica)

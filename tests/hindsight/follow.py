@@ -95,14 +95,19 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     found.left = {one.address: one for one in plan.not_planned}
     leaderless = {decision for decision in decisions if decision.leader is None}
     startable = tuple(sorted(world.absent - gone))
+    if _forbid(world, leaderless):
+        found.steps.append("unclean.leader.election.enable=false")
+        return True
+    stopping = next((one for one in plan.not_planned if one.stop), None)
+    if stopping is not None:
+        _stop_first(world, sight, stopping, found)
+        return True
     step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != found_out(sight))
     found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
     if step.do is Do.START and step.broker is not None:
         _save(world, sight, found, returns=step.broker)
         world.start(step.broker)
         world.wait()
-    elif step.do is Do.LOOK_AGAIN and _forbid(world, leaderless):
-        found.steps.append("unclean.leader.election.enable=false")
     elif step.do is Do.LOOK_AGAIN:
         before = dict(world.partitions)
         world.wait(TEN_MINUTES_MS)
@@ -111,6 +116,27 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
             _clear(world, leaderless, gone)
         return before != dict(world.partitions)
     return step.do is not Do.FINISH
+
+
+def _stop_first(world: World, sight: Sight, left: NotPlanned, found: Followed) -> None:
+    """A live broker is stopped, and started again once another one leads: who is to come back meanwhile, or to be
+    designated, stands in the same advice."""
+    for broker in left.stop:
+        world.stop(broker)
+    world.wait()
+    back = left.brokers[0] if left.action is AdviceAction.BRING_BACK else None
+    if back is not None:
+        _save(world, sight, found, returns=back)
+        world.start(back)
+        world.wait()
+    designated = int(left.command[left.command.index("--designate") + 1]) if "--designate" in left.command else back
+    if world.partitions[left.address].leader is None:
+        _save(world, sight, found, elects={left.address: designated})
+        elect(world, left.address, Option(election=ElectionType.DESIGNATION, desired=designated))
+    found.steps.append(f"stop {left.stop}, start {back}, designate {designated}")
+    for broker in left.stop:
+        world.start(broker)
+    world.wait()
 
 
 def _ask_for_it(world: World, leaderless: set[Decision]) -> None:
@@ -122,7 +148,7 @@ def _ask_for_it(world: World, leaderless: set[Decision]) -> None:
 
 def _forbid(world: World, leaderless: set[Decision]) -> bool:
     """unclean.leader.election.enable=false is written where that is advised."""
-    topics = {one.topic for one in leaderless if "Write unclean.leader.election.enable=false" in one.advice.text}
+    topics = {one.topic for one in leaderless if "unclean.leader.election.enable=false" in one.advice.stock}
     for topic in sorted(topics):
         world.running.ask(events.ConfigWritten(topic, None, False))
     return bool(topics)

@@ -338,9 +338,16 @@ def _lost_marker(plot: _Plot) -> list[Deed]:
 
 
 def _only_uncleanly(plot: _Plot) -> list[Deed]:
-    """The return of the last member of the ELR can only count as unclean, and elects the last known leader then."""
+    """The return of the last member of the ELR mostly counts as unclean, and elects the last known leader then, which
+    may have come back with less."""
     a, b, c, *_ = plot.brokers
-    deeds = [*plot.stale(), plot.deed("start", b), plot.wait(), plot.deed("unregister", a)]
+    harm = plot.some([plot.deed(plot.chance.choice(("cut", "empty disk")), b)])
+    deeds = [*plot.stale(), *harm, plot.deed("start", b), plot.wait()]
+    if plot.chance.random() < 0.2:
+        # Where nothing tells its broker epoch, its mark may be worth something or not.
+        deeds = [replace(one, name="stop") if (one.name, one.brokers) == ("kill", (a,)) else one for one in deeds]
+    else:
+        deeds.append(plot.deed("unregister", a))
     return [*deeds, plot.deed("kill", c), plot.wait()]
 
 
@@ -431,8 +438,14 @@ def _frozen_leader(plot: _Plot) -> list[Deed]:
 
 
 def _allowed(plot: _Plot) -> list[Deed]:
-    """Unclean elections are allowed when nobody leads, and the periodic task has not run yet."""
-    return [*plot.stale(), *plot.some([plot.deed("kill", plot.brokers[2])], 0.2), plot.deed("allow unclean")]
+    """Unclean elections are allowed when nobody leads, and the periodic task has not run yet. Those who are down may
+    hold no more than the others."""
+    deeds, chance = plot.stale(), plot.chance
+    if chance.random() < 0.3:
+        written = [deed for deed in deeds if deed.name == "produce"][: chance.choice((1, 2))]
+        deeds = [deed for deed in deeds if deed.name != "produce" or deed in written]
+        deeds.insert(1, plot.wait())
+    return [*deeds, *plot.some([plot.deed("kill", plot.brokers[2])], 0.2), plot.deed("allow unclean")]
 
 
 def _copied(plot: _Plot) -> list[Deed]:
@@ -500,7 +513,8 @@ def _plotted(chance: random.Random, seed: int, setup: Setup, sight: Sight) -> In
         sight = replace(sight, asks_lineage=chance.random() < 0.8, copied=copied)
     a, b, c, *_ = order
     if told is _only_uncleanly:
-        sight = replace(sight, gone=frozenset({c}))
+        unread = frozenset({c} if chance.random() < 0.3 else ())
+        sight = replace(sight, gone=frozenset({c}) - unread, readable=sight.readable - unread)
     elif told is _below_min_isr:
         sight = replace(sight, asks_lineage=chance.random() < 0.5)
     elif told is _allowed:

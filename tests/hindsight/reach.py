@@ -32,7 +32,7 @@ from kelr.model import (
 ROOT = Path(kelr.__file__).parent
 MODULES = (
     *("engine/decide.py", "engine/elections.py", "engine/forecast.py", "engine/loss.py", "engine/quorum_words.py"),
-    *("engine/advice/table.py", "engine/advice/absent_logs.py", "engine/advice/words.py"),
+    *("engine/advice/table.py", "engine/advice/absent_logs.py", "engine/advice/words.py", "engine/advice/stopping.py"),
     *("engine/advice/lost_directory.py", "engine/advice/damage.py", "engine/planning/alternatives.py"),
     *("engine/planning/choice.py", "engine/planning/hold.py", "engine/planning/gone.py", "engine/planning/method.py"),
     *("engine/planning/words.py", "engine/planning/refusals.py", "engine/planning/verification.py"),

@@ -272,6 +272,8 @@ _REACHED_BY: Mapping[str, tuple[str, str]] = {
     "engine/advice/table.py:_pending: Kafka elects": ("_switched_back", "elr-4.3"),
     "engine/advice/absent_logs.py:_on_return: stays the leader": ("_on_paper", "elr-4.0"),
     "engine/advice/absent_logs.py:get_all_logs: Read the": ("_only_uncleanly", "elr-4.3"),
+    "engine/advice/stopping.py:_if_it_goes_on: , or": ("_only_uncleanly", "elr-4.3"),
+    "engine/advice/stopping.py:_without_it": ("_switched_back", "elr-4.3"),
     "engine/planning/choice.py:_designation: would not make": ("_switched_on", "elr-4.0"),
     "engine/planning/choice.py:_by_rule: The best log": ("_switched_back", "elr-4.3"),
 }

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kelr.engine.advice.commands import topic_config
 from kelr.engine.loss_words import loss_in_words
 from kelr.model import (
     AdviceAction,
@@ -393,6 +394,20 @@ def test_refusals_with_different_reasons_stand_apart() -> None:
     text = shown(plan(*REFUSED, other))
     assert "orders:3-4: no replica is live" in text
     assert "refused: orders:9: its ELR is not known" in text
+
+
+def test_a_line_of_kafkas_own_tools_comes_before_what_kelr_does() -> None:
+    """ "Write unclean.leader.election.enable=false at once" named no command."""
+    line = topic_config("orders", "unclean.leader.election.enable", "false")
+    forbid = replace(waiting(5, 1, "Write it at once."), stock=line, command=("explain", "orders:5"))
+    several = (forbid, replace(forbid, partition=6, command=("explain", "orders:6")))
+    text = shown(plan(*several)).splitlines()
+    typed = line.replace("{stock}", "--bootstrap-server kafka-1:9092")
+    assert [one for one in text if "kafka-configs.sh" in one] == [f"  {typed}"]
+    assert text.index(f"  {typed}") < next(at for at, one in enumerate(text) if "kelr rescue dump" in one)
+    document = json.loads(shown(plan(forbid, *REFUSED), format=OutputFormat.JSON))
+    assert violations(document, "plan") == []
+    assert [item["not_planned"]["stock"] for item in document["items"]] == [None, None, typed]
 
 
 def test_in_full_whatever_the_number() -> None:

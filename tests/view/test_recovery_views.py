@@ -283,6 +283,14 @@ def test_where_each_of_two_brokers_spoils_the_others_partition_no_order_suits_bo
     ]
 
 
+def test_a_live_broker_that_is_in_the_way_is_stopped_first() -> None:
+    stopped = replace(advised(5, AdviceAction.BRING_BACK, 1), keep_down=(3,), stop=(3,))
+    for also, title in (((), "Stop broker 3, and keep it"), ((5,), "Stop broker 3, and keep brokers 3 and 5")):
+        held = [advised(9, AdviceAction.HOLD, *also)] if also else []
+        order = broker_order(replace(PLAN, elections=(), not_planned=(stopped, *held)))
+        assert sections(order)[0][0] == f"{title} down until these partitions have a leader"
+
+
 def test_whom_one_partition_wants_back_is_started_once_another_has_learnt_what_it_asks_for() -> None:
     """Found by `make hindsight`: partition 5 keeps broker 1 down until what live brokers hold is known."""
     asking = replace(advised(5, AdviceAction.GET_MORE_INFORMATION), keep_down=(1,))

@@ -19,6 +19,7 @@ from kelr.engine.advice.returns import (
 )
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
+from kelr.engine.forecast import elected_in_company
 from kelr.engine.logs import count_distinct
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import cost_in_words
@@ -82,7 +83,7 @@ def its_log_was_read(case: Case, replica: int) -> str:
         return f"{text}, {_the_best(case)}"
     best = case.logs.best
     assert best is not None  # some log was ranked
-    more = _lacking(case, replica, best.replica)
+    more = lacking_in_words(case, replica, best.replica)
     return f"{text}; it lacks {more} that {best.replica} holds, and {_committed_in_words(case, replica)}"
 
 
@@ -228,6 +229,8 @@ def _on_return(case: Case, found: Findings, replica: int) -> str:
         return f"{nobody}, so then designate {replica}{costs}{and_in_company(case, replica)}"
     if elected == {replica}:
         return "Kafka elects it the moment it is back"
+    if elected == {replica, None} and found.can_lead_on_return(replica):
+        return f"after a clean shutdown Kafka elects it then, after an unclean one nobody, and you designate {replica}"
     if elected == {case.state.leader}:
         return f"{case.state.leader} stays the leader on record, so then designate {replica}"
     if len(elected) == 1 and returns[0].loss is not None:
@@ -243,9 +246,10 @@ def or_elects_another(case: Case, found: Findings, replica: int) -> str:
     if unclean is None or unclean.elected in {None, replica, case.state.leader}:
         return ""
     cost = f"which {cost_in_words(unclean.loss)}"
+    read = "," if case.read_from_disk(replica) else ", read its disk before it starts:"
     text = (
-        f" If {replica} was not shut down cleanly, read its disk before it starts: its return ends its place in the"
-        f" ELR, and Kafka elects {unclean.elected}, {cost}."
+        f" If {replica} was not shut down cleanly{read} its return ends its place in the ELR, and Kafka elects"
+        f" {unclean.elected}, {cost}."
     )
     best = found.best_designation
     if best is not None and best.designate not in {None, unclean.elected}:
@@ -257,8 +261,11 @@ def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
     """How to get at the logs that were not read before somebody is designated: by the return of brokers that elects
     nobody, or from their disks. And those that stay down until all logs are known, since Kafka may elect somebody on
     their return."""
-    missing = case.logs.unranked
+    missing, holder = case.logs.unranked, best_absent(case)
     elects = {one.replica for one in found.forecasts if one.elected is not None}
+    # One whose return alone elects nobody may get somebody elected once others are back, too.
+    together = [one for one in {*missing, holder} if one is not None]
+    elects.update(other for one in together for other in elected_in_company(case, one) if other != holder)
     up = [one for one in missing if one in case.electable or one in case.without_directory]
     down = [one for one in missing if one not in up and one not in elects]
     kept = [one for one in missing if one not in up and one in elects]
@@ -276,12 +283,12 @@ def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
         )
     if up:
         parts.append(f"{_find_out_why(up)}{'' if parts else ' before you choose'}.")
-    absent = best_absent(case)
-    if absent is not None and absent not in elects:
-        parts.append(f"Bring {absent} back, too: it has the best log of those that were heard.")
-    elif absent is not None:
-        back = _on_return(case, found, absent)
-        parts.append(f"Broker {absent} has the best log of those that were heard. If it returns: {back}.")
+    if holder is not None and holder not in elects:
+        too = ", too" if down or up else ""
+        parts.append(f"Bring {holder} back{too}: it has the best log of those that were heard.")
+    elif holder is not None:
+        back = _on_return(case, found, holder)
+        parts.append(f"Broker {holder} has the best log of those that were heard. If it returns: {back}.")
     also = tuple(one for one in case.absent if one in elects and one in case.logs.ranked)
     if also:
         their = agree(len(also), "its return may elect", "their return may elect")
@@ -302,8 +309,8 @@ def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
     # Of those that can lead: the return of whoever has a better log may elect a third.
     is_best = case.logs.is_best(replica) or elsewhere == replica
     if elsewhere is not None and not is_best:
-        return None if _lacks_less(case, replica, elsewhere) else _keep_down_for(case, found, replica, elsewhere)
-    if live is None or _lacks_less(case, replica, live) or (is_best and not _lacks_less(case, live, replica)):
+        return None if lacks_less(case, replica, elsewhere) else _keep_down_for(case, found, replica, elsewhere)
+    if live is None or lacks_less(case, replica, live) or (is_best and not lacks_less(case, live, replica)):
         return None
     if case.logs.agreement(live, replica) is not None and not case.logs.missing(live, replica):
         return None
@@ -318,7 +325,7 @@ def keep_worse_down(case: Case, replica: int) -> str:
     best = case.logs.best
     if best is None or replica not in case.logs.ranked or case.logs.is_best(replica):
         return ""
-    return "" if _lacks_less(case, replica, best.replica) else _keep(case, replica, best.replica)
+    return "" if lacks_less(case, replica, best.replica) else _keep(case, replica, best.replica)
 
 
 def ask_the_live_first(
@@ -353,7 +360,7 @@ def _find_out_why(up: Sequence[int]) -> str:
     return f"{brokers(up).capitalize()} {read} not read: find out why, and look again"
 
 
-def _lacks_less(case: Case, one: int, other: int) -> bool:
+def lacks_less(case: Case, one: int, other: int) -> bool:
     """Whether fewer committed records are known that the first log lacks than that the second does."""
     lacking = [loss_of_electing(case, replica, holds_all_committed=False).committed for replica in (one, other)]
     first, second = (None if bounds is None else bounds.at_least for bounds in lacking)
@@ -381,11 +388,11 @@ def _keep(case: Case, replica: int, holder: int) -> str:
     elects = "it leads" if replica == case.state.leader else "Kafka elects it"
     return (
         f"Keep broker {replica} down: {elects} the moment it is back, and its log lacks"
-        f" {_lacking(case, replica, holder)} that {holder} holds."
+        f" {lacking_in_words(case, replica, holder)} that {holder} holds."
     )
 
 
-def _lacking(case: Case, replica: int, holder: int) -> str:
+def lacking_in_words(case: Case, replica: int, holder: int) -> str:
     """How many offsets of one log another lacks; where the logs part is not always known."""
     if case.logs.agreement(holder, replica) is None:
         return "offsets"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from kelr.engine.case import Case
 
 STOCK_CONNECTION = "{stock}"
 """Stands in a line where the connection flags of Kafka's own tools go."""
+ALTER_CONFIGS = f"kafka-configs.sh {STOCK_CONNECTION} --alter"
 DIRECTORY = "DIRECTORY"
 """Stands in a command for a path that only the host's owner knows."""
 _ON_DISKS = ("--log-dir", DIRECTORY)
@@ -72,6 +74,11 @@ def read_the_disk(replica: int) -> tuple[str, ...]:
 def watch_it(case: Case) -> tuple[str, ...]:
     """The command that shows when the partition is led, or stands otherwise."""
     return ("describe", case.name, "--watch")
+
+
+def topic_config(topic: str, name: str, value: str) -> str:
+    """Sets a config of a topic."""
+    return f"{ALTER_CONFIGS} --entity-type topics --entity-name {shlex.quote(topic)} --add-config {name}={value}"
 
 
 def find_hanging(case: Case) -> str:

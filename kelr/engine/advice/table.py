@@ -23,10 +23,11 @@ from kelr.engine.advice.absent_logs import (
     stay_down,
     with_the_best_log,
 )
-from kelr.engine.advice.commands import designation, read_the_disk, unclean_election, watch_it
+from kelr.engine.advice.commands import designation, read_the_disk, topic_config, unclean_election, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.returns import rescue_before, with_its_return
+from kelr.engine.advice.stopping import stop_the_last_known_leader
 from kelr.engine.advice.unclean_past import save_what_was_given_up
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
@@ -38,7 +39,7 @@ from kelr.engine.advice.words import (
     until_the_outage_costs_more,
 )
 from kelr.engine.case import Case
-from kelr.engine.loss_words import cost_in_words
+from kelr.engine.loss_words import cost_in_words, not_read
 from kelr.engine.reordering import left_out, needs_reordering
 from kelr.engine.words import agree, brokers, former_in_words, ids, joined
 from kelr.model import (
@@ -164,6 +165,9 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     first = awaited[0]
     if _may_be_empty(case, first):
         return _read_before_it_starts(case, found, first)
+    stopping = stop_the_last_known_leader(case, found)
+    if stopping is not None and stopping.replica == first:
+        return stopping
     text = _bring_one_back(case, awaited, lacking)
     unclean = found.forecast(first, clean=False)
     if case.read_from_disk(first):
@@ -328,7 +332,7 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
 def _unclean_recovery(case: Case, found: Findings) -> Advice:
     best = found.best_designation
     missing = case.logs.unranked
-    back = bring_the_best_back(case, found)
+    back = stop_the_last_known_leader(case, found) or bring_the_best_back(case, found)
     if back is not None and (best is None or not missing):
         return back
     if best is None or best.designate is None:
@@ -468,20 +472,6 @@ def _compare_first(found: Findings, others: Sequence[int]) -> str:
 
 
 def _pending(case: Case, found: Findings) -> Advice:
-    best, holder = found.best_designation, best_absent(case)
-    better = best is not None and holder is None and best.designate not in {None, found.elected}
-    if found.elected_by is ElectedBy.UNCLEAN and better and best is not None:
-        assert best.designate is not None
-        text = (
-            f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes, logs"
-            f" not compared. Designate {best.designate} before that: it has the best log."
-        )
-        return Advice(
-            AdviceAction.DESIGNATE,
-            text,
-            best.designate,
-            designate=best.designate,
-        )
     if found.elected is not None and found.elected not in case.electable:
         event = (
             f"At its next event for this partition Kafka 4.0 elects broker {found.elected}, although it is"
@@ -501,17 +491,13 @@ def _pending(case: Case, found: Findings) -> Advice:
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=watch_it(case))
     silence = case.silence_of(found.elected)
+    if found.elected_by is ElectedBy.UNCLEAN and (silence is None or found.best_designation is not None):
+        return _unclean_pending(case, found)
     if found.elected is not None and silence is not None:
         return look_at_the_silent(case, "Whom Kafka would elect", found.elected, silence)
-    if found.elected_by is ElectedBy.UNCLEAN and best is None:
-        blocked = _blocked(case)
-        return replace(blocked, text=f"{_forbid_it(found, 'what that loses is not known')} {blocked.text}")
-    if found.elected_by is ElectedBy.UNCLEAN:
-        text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
-        if holder is not None:
-            text = f"{_forbid_it(found, f'the log of broker {holder}, which is down, is better')} Then look again."
-        until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
-        return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
+    stopping = stop_the_last_known_leader(case, found)
+    if stopping is not None:
+        return stopping
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
     advice = Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case))
     # An election of type unclean asks the clean rules first, so where Kafka was about to elect somebody it does.
@@ -525,11 +511,44 @@ def _pending(case: Case, found: Findings) -> Advice:
     return replace(advice, until=until, elect=unclean_election(case))
 
 
-def _forbid_it(found: Findings, why: str) -> str:
-    return (
-        f"Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects"
-        f" {found.elected} within minutes, and {why}."
+def _unclean_pending(case: Case, found: Findings) -> Advice:
+    """The periodic task elects the first live replica, whatever logs hold: let it, be faster, or forbid it."""
+    best, holder, unread = found.best_designation, best_absent(case), case.logs.unranked
+    if best is None or best.designate is None:
+        return _forbid_it(case, found, "what that loses is not known", _blocked(case).text)
+    if holder is not None:
+        return _forbid_it(case, found, f"the log of broker {holder}, which is down, is better")
+    if unread and not (best.loss and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR):
+        return _forbid_it(case, found, f"{not_read(unread)}, and may be better")
+    if best.designate != found.elected:
+        text = (
+            f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes, logs"
+            f" not compared. Designate {best.designate} before that: it has the best log."
+        )
+        return Advice(AdviceAction.DESIGNATE, text, best.designate, designate=best.designate)
+    text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
+    until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
+    return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
+
+
+def _forbid_it(case: Case, found: Findings, why: str, then: str = "") -> Advice:
+    """Write the config first, with the command that does: waiting elects."""
+    text = (
+        f"Write {_UNCLEAN}=false to the topic at once: else Kafka's periodic task elects {found.elected} within"
+        f" minutes, and {why}. {then or 'Then look again.'}"
     )
+    alternative, designate = or_designate(case, found, "If that cannot be done")
+    return Advice(
+        AdviceAction.GET_MORE_INFORMATION,
+        text,
+        alternative=alternative,
+        stock=topic_config(case.state.topic, _UNCLEAN, "false"),
+        command=("log-info", case.name) if then else ("explain", case.name),
+        designate=designate,
+    )
+
+
+_UNCLEAN = "unclean.leader.election.enable"
 
 
 def _leader_not_live(case: Case, found: Findings) -> Advice:

@@ -7,35 +7,29 @@ import shlex
 import zlib
 from collections.abc import Mapping, Sequence
 
-from kelr.engine.advice.commands import STOCK_CONNECTION
+from kelr.engine.advice.commands import ALTER_CONFIGS, STOCK_CONNECTION
 from kelr.model import Cluster
 
 MOST_MOVED = 50
 """Partitions that one printed line reassigns at most; a longer one is no line that anybody reads before running it."""
-_CONFIGS = f"kafka-configs.sh {STOCK_CONNECTION} --alter"
-
-
-def topic_config(topic: str, name: str, value: str) -> str:
-    """Sets a config of a topic."""
-    return f"{_CONFIGS} --entity-type topics --entity-name {shlex.quote(topic)} --add-config {name}={value}"
 
 
 def topic_configs_gone(topic: str, *names: str) -> str:
     """Takes configs of a topic away."""
-    return f"{_CONFIGS} --entity-type topics --entity-name {shlex.quote(topic)} --delete-config {','.join(names)}"
+    return f"{ALTER_CONFIGS} --entity-type topics --entity-name {shlex.quote(topic)} --delete-config {','.join(names)}"
 
 
 def default_config(name: str, value: str) -> str:
     """Sets a dynamic default of the whole cluster."""
-    return f"{_CONFIGS} --entity-type brokers --entity-default --add-config {name}={value}"
+    return f"{ALTER_CONFIGS} --entity-type brokers --entity-default --add-config {name}={value}"
 
 
 def default_configs_gone(*names: str) -> str:
-    return f"{_CONFIGS} --entity-type brokers --entity-default --delete-config {','.join(names)}"
+    return f"{ALTER_CONFIGS} --entity-type brokers --entity-default --delete-config {','.join(names)}"
 
 
 def broker_configs_gone(broker: int, *names: str) -> str:
-    return f"{_CONFIGS} --entity-type brokers --entity-name {broker} --delete-config {','.join(names)}"
+    return f"{ALTER_CONFIGS} --entity-type brokers --entity-name {broker} --delete-config {','.join(names)}"
 
 
 def raise_features(levels: Mapping[str, int]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kelr.controller import RecoveryStrategy, RuleSet, choose_rules
+from kelr.engine.advice.commands import topic_config
 from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
 from kelr.engine.checkup.incidents import EMPTIES_ELR, MOVES, for_topic
@@ -134,7 +135,7 @@ def _aggressive(topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
     set to Aggressive")."""
     source = topic.config.unclean_leader_election_source
     what = f"{_STRATEGY} is aggressive for {topic.name}"
-    command = fixes.topic_config(topic.name, _STRATEGY, "balanced")
+    command = topic_config(topic.name, _STRATEGY, "balanced")
     caution = "where nobody leads now, it then waits for every member of LastKnownELR"
     if topic.config.recovery_strategy is None:
         what = f"{_UNCLEAN} is true for {topic.name} ({_where(source)}), which means {_STRATEGY}=aggressive"
@@ -158,7 +159,7 @@ def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Findin
     caution = "where nobody leads now, nobody is elected uncleanly by itself any more"
     command: Command = fixes.default_config(_UNCLEAN, "false")
     if source is ConfigSource.TOPIC:
-        command = fixes.topic_config(topic.name, _UNCLEAN, "false")
+        command = topic_config(topic.name, _UNCLEAN, "false")
     elif source in {ConfigSource.BROKER, ConfigSource.STATIC}:
         caution = (
             "the controllers go by their own files, which no request to a broker tells: the dynamic default goes"
@@ -188,7 +189,7 @@ def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Fi
     elif goes_by_default(topic):
         caution = "the value is the cluster's: what is said of all topics without a value of their own has the command"
     else:
-        command = fixes.topic_config(topic.name, _MIN_ISR, "2")
+        command = topic_config(topic.name, _MIN_ISR, "2")
         caution = f"producers with acks=all are refused from then on where fewer than 2 are in sync; {WITHOUT_ACKS}"
         if about.elr is not False:
             caution = f"{caution}; {CLEARS_ELR}"
@@ -218,7 +219,7 @@ def _min_isr_is_rf(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> 
     if least < WANTED_REPLICAS:
         caution: str | None = "with two replicas the other choice is min ISR 1: give it a third replica"
         return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, caution=caution)
-    command = fixes.topic_config(topic.name, _MIN_ISR, str(least - 1))
+    command = topic_config(topic.name, _MIN_ISR, str(least - 1))
     caution = None if about.elr is False else CLEARS_ELR
     return of.MIN_ISR_IS_RF.finding(
         what,

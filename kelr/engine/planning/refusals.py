@@ -31,6 +31,8 @@ def advised(subject: Subject) -> NotPlanned:
         command=advice.command,
         rescue=advice.rescue,
         keep_down=advice.keep_down,
+        stop=advice.stop,
+        stock=advice.stock,
     )
 
 
