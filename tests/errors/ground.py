@@ -73,8 +73,9 @@ class Ground:
         """Four partitions without a leader on a simulated cluster, which commands change; 1 is down, and was ahead."""
         world = leaderless()
         self.patch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
-        for module in ("recover_plan", "recover_apply", "recover_settle", "recover_hold"):
-            self.patch.setattr(f"kelr.commands.{module}.now_ms", world.clock_ms)
+        self.patch.setattr("kelr.commands.recover_plan.now_ms", world.clock_ms)
+        for module in ("recover_apply", "recover_settle", "recover_hold"):
+            self.patch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
         for module in ("recover_apply", "recover_settle", "recover_hold"):
             self.patch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
             self.patch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
