@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 
 from kelr.commands.settings import DEFAULT_TIMEOUT_S, Resolved, Settings, resolve
 from kelr.errors import RefusedError, UsageError
-from kelr.sources.ground import MACHINE
 
 if TYPE_CHECKING:
     from kelr.model import Selection
@@ -254,6 +253,8 @@ def _beside_metadata_log(source: Source, settings: Resolved) -> Source:
 
 def now_ms() -> int:
     """The clock that commands hand down: milliseconds since 1970 UTC."""
+    from kelr.sources.ground import MACHINE  # noqa: PLC0415 - not for --help
+
     return MACHINE.now_ms()
 
 
