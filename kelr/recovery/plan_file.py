@@ -133,7 +133,7 @@ def _saved(text: bytes, document: Any, where: str) -> SavedPlan:
     if line.plan_id != line.sha256[:_DIGITS]:
         raise _garbled(where, "plan_id: not the beginning of sha256")
     plan: Plan = line.value()
-    digest, digests = _digests(content_of(plan))
+    digest, digests = _digests(line.content())
     written = [election.digest for election in line.elections]
     changed = frozenset(at for at, one in enumerate(digests) if one != written[at])
     problem = next(problems(plan, changed), None)

@@ -8,6 +8,7 @@ release of kelr version 1 may still grow by optional fields.)
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -84,20 +85,31 @@ class _Line(BaseModel):
 
     def value(self) -> Any:
         """The value that these fields describe."""
-        fields = {}
-        for name in type(self).model_fields:
+        return self._made(**{key: _value(held) for key, held in self._fields(type(self).model_fields)})
+
+    def content(self) -> dict[str, Any]:
+        """What the file itself says of them, as `content_of` has it: fields that came with a later kelr are in no plan
+        of an older one, and not in its hash."""
+        return {key: _content(held) for key, held in self._fields(self.model_fields_set)}
+
+    def _fields(self, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        for name in names:
             if name not in self._own:
                 held = getattr(self, name)
                 is_moment = name.endswith("_at")
-                key = f"{name}_ms" if is_moment else name
-                fields[key] = from_iso(held) if is_moment and held is not None else _value(held)
-        return self._made(**fields)
+                yield f"{name}_ms" if is_moment else name, from_iso(held) if is_moment and held is not None else held
 
 
 def _value(held: Any) -> Any:
     if isinstance(held, _Line):
         return held.value()
     return tuple(_value(one) for one in held) if isinstance(held, tuple) else held
+
+
+def _content(held: Any) -> Any:
+    if isinstance(held, _Line):
+        return held.content()
+    return [_content(one) for one in held] if isinstance(held, tuple) else held
 
 
 class BoundsLine(_Line):

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kelr.engine.planning import plan_id
+from kelr.engine.planning import content_of, digest_of, plan_id
 from kelr.errors import BadInputError, UsageError
 from kelr.model import ElectionType, Plan, Snapshot, TopicPartition, Wish
 from kelr.recovery.plan_file import SavedPlan, plan_document, read_plan, write_plan
+from kelr.recovery.plan_lines import with_moments
 from kelr.recovery.times import LAST_MS, from_iso, to_iso
 from tests.engine.planned import asked, designated, incident, plan, planner, stopped
 from tests.engine.snapshots import snapshots
@@ -67,6 +68,31 @@ def test_a_plan_is_read_as_it_was_written(path: Path) -> None:
     saved = read_plan(path)
     assert saved.plan == planned()
     assert saved == SavedPlan(planned(), plan_id(planned()), edited=False)
+
+
+def test_a_plan_of_an_older_kelr_is_not_called_edited(path: Path) -> None:
+    """Its hash is over the fields that there were then."""
+    content = content_of(planned())
+    new = {"stop", "stock", "start", "keep_down"}
+    for one in (*content["not_planned"], *(one["against"] for one in content["elections"] if one["against"])):
+        for name in new & one.keys():
+            del one[name]
+    digest = digest_of(content)
+    document = with_moments(content) | {
+        "format": "kelr-plan",
+        "version": 1,
+        "plan_id": digest[:12],
+        "sha256": digest,
+        "signed_elections": len(content["elections"]),
+    }
+    for shown, one in zip(document["elections"], content["elections"], strict=True):
+        shown["digest"] = digest_of(one)[:12]
+    path.write_text(json.dumps(document))
+    saved = read_plan(path)
+    assert (saved.edited, saved.edited_elections, saved.plan_id) == (False, (), digest[:12])
+    document["not_planned"][0]["reason"] = "nothing"
+    path.write_text(json.dumps(document))
+    assert read_plan(path).edited
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

@@ -55,6 +55,7 @@ REHEARSAL = Rehearsal(
     faults=({"kind": "delay", "amount": 5, "node": None, "api": None, "skip": 0, "times": None},),
     denied=({"kind": "cluster", "operation": "ALTER", "name": None},),
     broken_handlers=("ZeroDivisionError()",),
+    metrics_endpoint="127.0.0.1:9404",
 )
 LAB = LabStatus(Path("d"), None, "c", "b:1", elr=True, min_isr=2, ready=False, nodes=(), rehearsal=REHEARSAL)
 VIEWS: Mapping[str, tuple[View[Any], Sequence[Any], Mapping[str, Any]]] = {
