@@ -15,7 +15,8 @@ from kelr.sources.decisions import decide_partitions
 _DEFECT = (
     "Kafka's controller keeps the cleared entries in its index (BrokersToElrs). If the topic is deleted later, a "
     "broker that was in one of these ELRs cannot register after an unclean shutdown: the controller fails at it "
-    "(4.0.0 to 4.3.1). Keep the topic until the controllers were restarted, and stop those brokers cleanly."
+    "(4.0.0 to 4.3.1). Stop those brokers cleanly. Delete the topic only when the controllers have written a metadata "
+    "snapshot after this (each hour unless configured otherwise), and were restarted after that."
 )
 
 
