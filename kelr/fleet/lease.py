@@ -83,7 +83,7 @@ def leased(
         yield check
     finally:
         ended.set()
-        beating.join(beat_s)
+        beating.join(BEATS_EVERY_S)  # a beat that is being written may take longer than the time between two
         with suppress(KelrError):  # the next run waits for a minute then, and what ended this one is what is told
             if not beating.is_alive() and held.is_own():
                 marks.delete()

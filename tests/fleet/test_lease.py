@@ -68,6 +68,15 @@ def test_it_is_written_again_and_again_and_goes_in_the_end() -> None:
     assert marks.content is None
 
 
+def test_a_slow_store_leaves_nothing_behind() -> None:
+    """The write that is under way at the end takes longer than the time between two."""
+    marks = Marks(slow_s=10 * BEAT_S)
+    with leased(marks, beat_s=BEAT_S, stale_s=STALE_S):
+        while marks.content != b"":
+            time.sleep(BEAT_S / 10)
+    assert marks.content is None
+
+
 def test_a_second_run_is_refused_while_the_first_lives() -> None:
     marks = Marks()
     with (
