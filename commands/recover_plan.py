@@ -189,7 +189,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         well = "every partition that was looked at has its leader and enough replicas in sync"
         output.note(well if made.decided or sees_any(session.source(), wanted.selection) else NOTHING_READ)
     say_other_rescues(output, rescues)
-    for command in _collecting(wanted, plan, session.source().cluster().live):
+    for command in _collecting(wanted, made, session.source().cluster().live):
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
@@ -207,25 +207,21 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
     return next_of([one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED])
 
 
-def _collecting(wanted: Wanted, plan: Plan, live: Collection[int]) -> list[tuple[str, ...]]:
-    """For each broker whose log nobody heard because it is down: the command that reads its disk.
+def _collecting(wanted: Wanted, made: Made, live: Collection[int]) -> list[tuple[str, ...]]:
+    """For each broker whose log was not read because it is down: the command that reads its disk.
 
     What it holds decides whether its return, or its absence, loses anything; where it may be elected by itself, it has
     to be read before it starts.
     """
     if wanted.logs:
         return []
-    unheard = {
-        replica for one in plan.elections for replica in one.loss.unheard if replica not in one.evidence.live
-    } | {step.broker for step in broker_order(plan).bring_back}
-    asked_for = {
-        broker
-        for one in plan.not_planned
-        if one.action is AdviceAction.GET_MORE_INFORMATION
-        for broker in one.brokers
-        if broker not in live
-    }
-    return [read_the_disk(broker) for broker in sorted(unheard | asked_for)]
+    plan = made.plan
+    unheard = {replica for one in plan.elections for replica in one.loss.unheard if replica not in one.evidence.live}
+    asked_for = {step.broker for step in broker_order(plan).bring_back}
+    for one in plan.not_planned:
+        if one.action is AdviceAction.GET_MORE_INFORMATION:
+            asked_for.update(one.brokers, one.keep_down)
+    return [read_the_disk(broker) for broker in sorted(unheard | (asked_for & made.not_read).difference(live))]
 
 
 def _election(name: str | None, designate: int | None) -> ElectionType | None:

@@ -194,8 +194,10 @@ def _summary(case: Case, found: Findings) -> str:
     if found.situation is Situation.UNKNOWN:
         return f"{head}; whom it waits for is not known."
     if found.situation is not Situation.NEEDS_UNCLEAN_RECOVERY:
-        named = case.state.isr or case.elr
-        return f"{head} and waits for its {'ISR' if case.state.isr else 'ELR'}, {ids(named)}."
+        where, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
+        if {*named} <= {one.replica for one in found.forecasts} and all(one.elected is None for one in found.forecasts):
+            return f"{head}; its {where} is {ids(named)}, and no single return elects anybody."
+        return f"{head} and waits for its {where}, {ids(named)}."
     if case.rules.recovers:
         return f"{head} and waits for an operator: unclean.recovery.strategy is none."
     return f"{head} and waits for nobody: only an unclean election brings it back."

@@ -13,6 +13,7 @@ from kelr.engine.words import plural
 from kelr.model import BrokerStatus, KeptOut, Unheard
 
 _REFUSED = "The leader does not propose such a replica, and the controller refuses it (INELIGIBLE_REPLICA)"
+_NO_CONTROLLER = "no controller answered ({silence}): no ISR changes, or one changes it that these brokers do not reach"
 _NOTHING_SEEN = (
     "nothing that can be seen keeps it out: its broker is live, and its log had reached the leader's high watermark,"
     " {high_watermark}, when they were read. If it stays out, look for INELIGIBLE_REPLICA in the server logs of the"
@@ -33,7 +34,7 @@ def kept_out(case: Case, replica: int) -> KeptOut | None:
 def _by_the_controller(case: Case, replica: int) -> tuple[Rule, str] | None:
     silence = case.cluster.controller_silence
     if silence is not None:
-        return MAY_JOIN_ISR, f"no controller answered ({silence}), and without one no ISR changes"
+        return MAY_JOIN_ISR, _NO_CONTROLLER.format(silence=silence)
     if replica in case.without_directory:
         return MAY_JOIN_ISR, "log directory offline, so that there is no log to fetch into"
     if case.cluster.status(replica) is not BrokerStatus.LIVE:

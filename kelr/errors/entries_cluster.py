@@ -52,7 +52,8 @@ CLUSTER = (
         ExitCode.CONNECT,
         "No controller that leads answers",
         "Brokers answer and pass questions on to the controllers, of which none that leads answered. What brokers tell"
-        " is what they knew last; nobody is elected. Nothing was changed.",
+        " is what they knew last: nobody is elected, or a controller elects that they do not reach. Nothing was"
+        " changed.",
         "The majority of the controllers is down or cut off, or an election among them goes on at this moment.",
         "Look at the controllers' server logs, start them until a majority runs, and try again.",
     ),

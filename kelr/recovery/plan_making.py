@@ -34,6 +34,8 @@ class Made:
     """How many partitions were looked at with their logs."""
     replicas: frozenset[int] = frozenset()
     """Brokers that hold a replica of one of these."""
+    not_read: frozenset[int] = frozenset()
+    """Those of them whose log of one of these was not read."""
 
 
 def make_plan(
@@ -73,7 +75,8 @@ def make_plan(
         own = rules or choose_rules(source.cluster().features).rules
         plan = replace(plan, rules=own.name)
     replicas = frozenset(replica for decision in decisions for replica in decision.replicas)
-    return Made(plan, snapshot.topic_errors, len(decisions), replicas)
+    not_read = frozenset(one.replica for decision in decisions for one in decision.candidates if not one.heard)
+    return Made(plan, snapshot.topic_errors, len(decisions), replicas, not_read)
 
 
 class _Read:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.engine.loss_words import certainty_in_words, loss_in_words
 from kelr.model import Loss, TopicError, TopicPartition
-from kelr.model.plan import Consent, Plan, PlannedElection
+from kelr.model.plan import Consent, Plan, PlannedElection, Unplanned
 from kelr.view.columns import Column, Shown
 from kelr.view.describe import note_errors
 from kelr.view.explain_columns import advice_in_short, lost_offsets
@@ -34,6 +34,7 @@ from kelr.view.plan_words import (
 from kelr.view.styled import Style, Text, plain, styled
 
 NOTHING_PLANNED = "There is nothing to elect."
+NOTHING_YET = "No election is planned, for the reasons above."
 NOTHING_CAN_BE = "No election is planned: no controller answers, so whether one is needed is not known."
 MOST_IN_FULL = 1
 """With more elections than this, people get one line for each."""
@@ -101,7 +102,8 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
     if not plan.elections and context.controller_silence is not None:
         yield styled(NOTHING_CAN_BE, Style.BAD)
     elif not plan.elections:
-        yield styled(NOTHING_PLANNED, Style.HEADING)
+        unhelped = any(one.why is not Unplanned.NOT_NEEDED for one in plan.not_planned)
+        yield styled(NOTHING_YET if unhelped else NOTHING_PLANNED, Style.HEADING)
     elif not totals_first:
         yield from text.totals(plan)
 

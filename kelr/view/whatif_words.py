@@ -170,8 +170,9 @@ def notes_of(
     found += [f"{count:,} partition{'s' * (count != 1)}: {doubt}" for doubt, count in sorted(doubts.items())]
     if cluster.controller_silence is not None:
         found.append(
-            f"no controller answers ({cluster.controller_silence}): until one leads nobody is elected, so that whatever"
-            " loses its leader stays without, and how partitions stand now may be out of date"
+            f"no controller answers ({cluster.controller_silence}): nobody is elected now, or a controller elects that"
+            " these brokers do not reach. How partitions stand may be out of date, and what loses its leader may stay"
+            " without"
         )
     if cluster.reassignments_error is not None:
         found.append(

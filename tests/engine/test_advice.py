@@ -524,7 +524,7 @@ def test_that_holds_for_a_return_that_may_be_unclean_too() -> None:
     marked = replace(cut_disk(1, 9), unclean_shutdown=None, broker_epoch=77)
     found = decision(LAST_OF_THE_ELR, ALIVE, (log_of(3), marked, log_of(2, (0, 4))))
     advice = found.advice
-    assert (advice.action, advice.replica, advice.stop) == (AdviceAction.BRING_BACK, 1, (3,))
+    assert (advice.action, advice.replica, advice.stop, advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,), (3,))
     assert advice.text.startswith("Stop broker 3 first, unless 1 is known to have been shut down cleanly: ")
     assert advice.text.endswith(
         "after a clean shutdown Kafka elects it then, after an unclean one nobody, and you designate 1. Start 3 again"

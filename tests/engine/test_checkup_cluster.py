@@ -407,11 +407,15 @@ def _flushing(**values: str) -> CheckupFacts:
 @pytest.mark.parametrize(
     ("values", "check", "words"),
     [
-        ({"nth": "1"}, "flush", "a power loss takes nothing that was acknowledged"),
+        ({"nth": "1"}, "flush", "takes nothing that was acknowledged, unless a topic has its own flush.messages"),
         ({"nth": "500"}, "flush", "takes up to 499 acknowledged records of a log"),
-        ({"by_time": "1000", "looks": "200"}, "flush", "what came within some 1000 ms"),
-        ({"by_time": "200", "looks": "60000"}, "flush", "what came within some 60000 ms"),
-        ({"looks": "60000"}, "flush", "what came within some 60000 ms"),
+        (
+            {"by_time": "1000", "looks": "200"},
+            "flush",
+            "what came within some 1200 ms, unless a topic has its own flush.ms",
+        ),
+        ({"by_time": "200", "looks": "60000"}, "flush", "what came within some 60200 ms"),
+        ({"looks": "60000"}, "flush", "what came within some 120000 ms"),
         ({"by_time": "1000"}, "flush-unwatched", "do not look at it"),
     ],
 )
@@ -430,7 +434,8 @@ def test_kafkas_defaults_flush_nothing() -> None:
 def test_brokers_that_flush_beside_some_that_do_not() -> None:
     facts = with_config(WELL, NTH, ConfigRead("1", ConfigSource.BROKER), 2)
     assert found(flush_checks(facts, {}))["flush"].what == (
-        f"{NTH} is 1 on broker 2, and not on the others: a power loss takes nothing that was acknowledged"
+        f"{NTH} is 1 on broker 2, and not on the others: a power loss there takes nothing that was acknowledged, unless"
+        " a topic has its own flush.messages"
     )
 
 

@@ -191,6 +191,15 @@ def test_whose_disk_is_to_be_read_before_it_starts_is_among_those_to_keep_down()
     assert without_them([left], {2})[-2:] == ("--gone", "1,2")
 
 
+def test_a_live_broker_that_did_not_answer_is_not_in_the_command_for_those_that_cannot_come_back() -> None:
+    """`--gone` refuses a live broker: the printed command could not be carried out."""
+    logs = (log_of(1, (0, 10)), silent(2), silent(3))
+    left = refusal(incident(leaderless((1, 2, 3)), live=(1, 2), fenced=(3,), logs=logs))
+    assert "Broker 2 is up, but its log was not read: find out why" in left.reason
+    assert (left.action, left.brokers) == (AdviceAction.GET_MORE_INFORMATION, (3,))
+    assert without_them([left], ())[-2:] == ("--gone", "3")
+
+
 def test_a_broker_with_a_worse_log_is_held_until_the_designation_is_done() -> None:
     state = leaderless((3, 1, 2, 4), last_known=(4,))
     snapshot = four(on_disk(log_of(4, (4, 120), hw=116)), state)

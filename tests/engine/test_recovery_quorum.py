@@ -57,6 +57,15 @@ def test_without_a_log_every_replica_has_to_be_heard() -> None:
     assert made.advice.action is AdviceAction.GET_MORE_INFORMATION
 
 
+def test_beside_a_disk_that_was_not_read_the_best_log_is_that_of_those_heard() -> None:
+    """Before the periodic task elects 1 the advice was to designate 2, "it has the best log"; 3 may have a better."""
+    logs = (log_of(1, (0, 40), hw=40), log_of(2, (0, 50), hw=40), silent(3))
+    base = snapshot_of(STATE, cluster_of(live=(1, 2), fenced=(3,)), logs, unclean=True)
+    due = decide(replace(base, quorums={STATE.address: QUORUM}), STATE, ELR_4_3)
+    assert (due.elected, due.advice.action, due.advice.designate) == (1, AdviceAction.DESIGNATE, 2)
+    assert due.advice.text.endswith("Designate 2 before that: it has the best log that was heard.")
+
+
 def test_with_it_the_quorum_alone() -> None:
     made = decision(QUORUM)
     outcome = balanced(made)

@@ -212,6 +212,8 @@ def test_a_plan_that_loses_nothing_needs_a_yes() -> None:
 
 def test_a_plan_without_elections_says_so_and_why() -> None:
     assert shown(plan(NOT_NEEDED)) == "not needed: orders:2: broker 2 leads\n\nThere is nothing to elect.\n"
+    waits = replace(NOT_NEEDED, why=Unplanned.ADVISED, situation=Situation.WAITING_FOR_ELR)
+    assert shown(plan(waits)).endswith("\n\nNo election is planned, for the reasons above.\n")
 
 
 def test_with_a_plan_file_one_command_rescues_everything() -> None:

@@ -40,14 +40,17 @@ def stop_the_last_known_leader(case: Case, found: Findings) -> Advice | None:
         f" {lacking_in_words(case, stopped, holder)} that {holder} holds. (kelr whatif --stop {stopped} tells what else"
         f" that stops.) {then.text}"
     )
-    if stopped not in then.keep_down:
+    keep_down = then.keep_down
+    if stopped not in keep_down:
         text += f" Start {stopped} again once {holder} leads."
+        keep_down = keep_down if then.replica == stopped else (*keep_down, stopped)
     alternative, designate = _if_it_goes_on(case, found, stopped, holder)
     return replace(
         then,
         text=text,
         alternative=alternative,
         designate=holder if designate is None else designate,
+        keep_down=keep_down,
         stop=(stopped,),
     )
 

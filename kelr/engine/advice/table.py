@@ -521,9 +521,10 @@ def _unclean_pending(case: Case, found: Findings) -> Advice:
     if unread and not (best.loss and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR):
         return _forbid_it(case, found, f"{not_read(unread)}, and may be better")
     if best.designate != found.elected:
+        rank = "the best log that was heard" if unread else "the best log"
         text = (
             f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes, logs"
-            f" not compared. Designate {best.designate} before that: it has the best log."
+            f" not compared. Designate {best.designate} before that: it has {rank}."
         )
         return Advice(AdviceAction.DESIGNATE, text, best.designate, designate=best.designate)
     text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."

@@ -73,7 +73,14 @@ def _by_count(
     if messages is None:
         return
     lost = f"up to {messages - 1} acknowledged records of a log" if messages > 1 else "nothing that was acknowledged"
-    yield of.FLUSHING.finding(f"{what}: a power loss takes {lost}", why=_beside(cluster), topic=topic, brokers=those)
+    text = f"{what}: {_power_loss(lost, 'flush.messages', topic)}"
+    yield of.FLUSHING.finding(text, why=_beside(cluster), topic=topic, brokers=those)
+
+
+def _power_loss(lost: str, config: str, topic: str | None) -> str:
+    """What a power loss takes: of one topic, or by the settings of brokers, above which a topic may have its own."""
+    where, unless = ("", "") if topic else (" there", f", unless a topic has its own {config}")
+    return f"a power loss{where} takes {lost}{unless}"
 
 
 def _by_time(
@@ -92,7 +99,8 @@ def _by_time(
         return
     looks = [one for one in looks_ms if one is not None]
     if len(looks) == len(looks_ms):
-        lost = f"a power loss takes what came within some {max(every_ms, *looks)} ms"
+        # What comes just after one look waits until the time is over, and then for the next look.
+        lost = _power_loss(f"what came within some {every_ms + max(looks)} ms", "flush.ms", topic)
         yield of.FLUSHING.finding(f"{what}: {lost}", why=_beside(cluster), topic=topic, brokers=those)
         return
     yield of.FLUSH_UNWATCHED.finding(

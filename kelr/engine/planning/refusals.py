@@ -50,7 +50,8 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
     elif advice.action in {AdviceAction.RESTORE_REPLICATION, AdviceAction.RESCUE}:
         others = tuple(replica for replica in decision.replicas if replica not in decision.isr)
     elif advice.action is AdviceAction.GET_MORE_INFORMATION and decision.situation is not Situation.UNKNOWN:
-        others = subject.case.logs.unranked
+        live = subject.case.cluster.live
+        others = tuple(replica for replica in subject.case.logs.unranked if replica not in live)
     else:
         others = ()
     return tuple(replica for replica in dict.fromkeys((*named, *others)) if replica not in advice.keep_down)
