@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.controller import Election, RuleSet
@@ -208,6 +208,8 @@ class Run:
     """No batch is begun after this, in milliseconds since 1970 UTC."""
     may_end: bool = True
     """Whether the journal may be ended by these batches: False where something else is left to put right."""
+    elected: frozenset[TopicPartition] = frozenset()
+    """Partitions whose election a run that was cut short has asked for, so that it may have been carried out."""
 
     def all(
         self, elections: Sequence[PlannedElection], *, batch: int, pause_s: float, ending: Ending
@@ -246,7 +248,8 @@ class Run:
                 done = _left(part, stopped)
             settled = settled and done.settled
             unwritten = unwritten or done.failure
-            unwritten = self._tell(part, results, elections, done.results, skip=unwritten is not None) or unwritten
+            new = tuple(replace(one, asked=True) if one.address in self.elected else one for one in done.results)
+            unwritten = self._tell(part, results, elections, new, skip=unwritten is not None) or unwritten
             stopped = stopped or _why_to_stop(done, unwritten)
         if settled and self.may_end and unwritten is None:
             unwritten = self._ended(ending)
@@ -302,7 +305,7 @@ class Run:
 
     def _lines(self, part: Sequence[PlannedElection], new: Sequence[Applied]) -> Iterator[AuditRecord]:
         for one, result in zip(part, new, strict=True):
-            if result.ended is not Ended.NOT_TRIED:
+            if result.ended is not Ended.NOT_TRIED or result.asked:
                 yield election_line(
                     one,
                     result,

@@ -178,7 +178,8 @@ def recorded_elections(
             one = journal.partitions.get(at)
             if one is None or not one.elected or (journal.has_result(at) and one.audited):
                 continue
-            evidence, clean = planned.evidence, planned.method is Method.PREFERRED
+            evidence = planned.evidence
+            clean = planned.method is Method.PREFERRED and planned.loss.grade is Grade.PROVEN_NONE
             election = RecordedElection(
                 None, evidence.leader_epoch + 1, journal.last_ms, clean, () if clean else evidence.replicas
             )
@@ -198,8 +199,10 @@ def _election(row: AuditRecord) -> RecordedElection | None:
     before, replicas = row.before.get("leader_epoch"), row.before.get("replicas")
     if elected is Elected.NOBODY or not isinstance(before, int):
         return None
-    # What was read of the logs compares them with another replica's than may have been elected.
-    clean = row.method == Method.PREFERRED
+    # What was read of the logs compares them with another replica's than may have been elected. A preferred election
+    # may elect the last known leader, too, where ISR and ELR are empty.
+    known = recorded_loss(row.loss)
+    clean = row.method == Method.PREFERRED and known is not None and known[0] is Grade.PROVEN_NONE
     others = replicas if isinstance(replicas, list) and not clean else ()
     unread = tuple(one for one in others if isinstance(one, int) and one != leader)
     return RecordedElection(leader if isinstance(leader, int) else None, before + 1, row.at_ms, clean, unread)

@@ -30,11 +30,7 @@ _REFUSALS = frozenset({
     UNKNOWN_TOPIC,
     NOT_SENT,
 })  # fmt: skip
-_ELECTS_NOBODY = frozenset({
-    "ELECTION_NOT_NEEDED",
-    "ELIGIBLE_LEADERS_NOT_AVAILABLE",
-    "PREFERRED_LEADER_NOT_AVAILABLE",
-})  # fmt: skip
+_ELECTS_NOBODY = frozenset({"ELIGIBLE_LEADERS_NOT_AVAILABLE", "PREFERRED_LEADER_NOT_AVAILABLE"})
 
 
 def is_refusal(error: str) -> bool:
@@ -47,8 +43,12 @@ def is_refusal(error: str) -> bool:
 
 
 def elects_nobody(error: str) -> bool:
-    """Whether an answer to an election proves that it elected nobody, and never will: also where somebody leads, or
-    nobody can (ReplicationControlManager.electLeader: no record is written then)."""
+    """Whether an answer to an election proves that it elected nobody, and never will: also where nobody can lead
+    (ReplicationControlManager.electLeader: no record is written then).
+
+    ELECTION_NOT_NEEDED proves nothing: a broker sends what it passes on once more where the controller goes before it
+    answers (NodeToControllerRequestThread.handleResponse), and the leader may be that of the first time.
+    """
     return is_refusal(error) or error in _ELECTS_NOBODY
 
 

@@ -138,7 +138,7 @@ class Requests:
         """A result with until when it may not last: Kafka carries out an unclean election that comes late only where
         nobody leads, so that it changes nothing unless the leader dies before."""
         until = self.late_until((JournalStep.ELECT,), (planned.address,))
-        if until is None or result.leader is None or planned.method not in {Method.REORDER, Method.UNCLEAN}:
+        if until is None or result.leader is None or planned.method in {Method.NATIVE, Method.PREFERRED}:
             return result
         until_ms = self.site.ground.now_ms() + round(1000 * (until - self.site.ground.steady_s()))
         late = late_election(result.leader, until_ms)

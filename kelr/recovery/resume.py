@@ -211,6 +211,7 @@ class _Resuming:
             keep_order=self._journalled.keep_order,
             expires_at_ms=0 if self._journalled.plan is None else self._journalled.plan.expires_at_ms,
             may_end=settled,
+            elected=frozenset(at for at, one in self._journalled.partitions.items() if one.elected),
         )
 
     def _told(self, orders: tuple[()], configs: tuple[()], *, closed: bool) -> PutRight:

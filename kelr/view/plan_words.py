@@ -77,7 +77,8 @@ def method_in_words(election: PlannedElection) -> str:
     if election.method is Method.LONGEST_LOG:
         return (
             f"ElectLeaders v3 of the type {election.election} (KIP-966): the controller compares the logs itself, and"
-            f" elects broker {election.elect} by what kelr read. No order changes."
+            f" elects broker {election.elect} by what kelr read. It names nobody: if the logs differ then, another one"
+            " is elected, and the loss is another one. No order changes."
         )
     order, after = (",".join(map(str, replicas)) for replicas in (election.order, election.restores))
     return f"Give its replicas the order {order}, ElectLeaders UNCLEAN, then the order {after} again. No data moves."

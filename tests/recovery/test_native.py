@@ -34,6 +34,7 @@ from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource, requests
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.transport import Failure, FailureKind
+from kelr.view.plan_words import method_in_words
 from tests.lab.simulated.stories import ORDERS, cluster, power_outage, returns, state
 
 CONSENT = Consented(AcceptedLoss(100, unbounded=True), "a test")
@@ -158,6 +159,26 @@ def test_a_log_that_is_cut_at_the_last_moment_is_not_elected_by_the_controller(t
         hand.before = lambda: server.inside(cut)
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
         assert (applied.ended, applied.leader) == (Ended.OTHER_LEADER, 3)
+
+
+@pytest.mark.parametrize("kind", LOG_TYPES)
+def test_a_plan_by_logs_says_that_another_one_may_be_elected(kind: ElectionType, tmp_path: Path) -> None:
+    """Whoever consents reads that the request names nobody, and that 1 is to stay down: back at the last moment, it is
+    elected by a log that nobody had read, also by a balanced election, whose quorum it is not in."""
+
+    def cut(world: World) -> None:
+        world.running.cluster = world.running.cluster.cut(ORDERS, 2, 5).cut(ORDERS, 3, 4)
+
+    with leaderless() as server, _source(server) as source:
+        server.inside(cut)
+        plan = _plan(source, Wish(kind))
+        (planned,) = plan.elections
+        assert "if the logs differ then, another one is elected" in method_in_words(planned)
+        assert (planned.elect, [hold.broker for hold in planned.hold]) == (2, [1])
+        hand = Watched(LiveHand.of(source))
+        hand.before = lambda: returns(server, 1)
+        (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        assert (applied.ended, applied.leader) == (Ended.OTHER_LEADER, 1)
 
 
 @pytest.mark.parametrize(("kind", "number"), [(LOG_TYPES[0], 2), (LOG_TYPES[1], 3)])

@@ -11,7 +11,7 @@ import pytest
 
 from kelr.controller import Election, events
 from kelr.engine.planning.lost import Elected, accepted_in_words, elected_by
-from kelr.model import Check, ElectionType, Grade, Passed, RecordedElection, TopicPartition, Wish
+from kelr.model import Check, ElectionType, Grade, Method, Passed, RecordedElection, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -19,7 +19,9 @@ from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.journal import Journal
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.mending import requests_of
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.status import status
@@ -27,6 +29,7 @@ from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify
 from kelr.recovery.who import Who
 from tests.recovery.simulated import (
+    BEGIN_MS,
     CLUSTER_ID,
     TOPIC,
     Fault,
@@ -83,6 +86,75 @@ def test_an_unclean_election_that_took_another_one_counts(tmp_path: Path) -> Non
     )
 
 
+def test_that_somebody_leads_already_may_be_by_this_very_election(tmp_path: Path) -> None:
+    """The controller goes before it answers; the broker that passed the election on sends it to the next one."""
+    world = leaderless()
+    plan = world.plan(WISH)
+    world.faults["elect"] = [Fault("ELECTION_NOT_NEEDED", done=True)]
+    world.happens[BEFORE_ELECT] = dies(world, 2)
+    (result,) = apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
+    assert (result.ended, result.leader, result.asked) == (Ended.OTHER_LEADER, 3, True)
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.unread) == (3, (1, 2))
+
+
+def test_an_election_counts_when_resume_refuses_it_since_whom_it_elected_has_died(tmp_path: Path) -> None:
+    world = leaderless()
+    path = _killed_in_its_election(world, tmp_path)
+    assert world.state().leader == 2
+    dies(world, 2)()
+    (result,) = resume(path, **world.common(tmp_path)).applied
+    assert (result.ended, result.leader, result.asked) == (Ended.REFUSED, None, True)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.leader_epoch, found.unread) == (None, 3, (1, 2, 3))
+
+
+def test_an_election_counts_when_resume_is_interrupted_before_it_is_tried_again(tmp_path: Path) -> None:
+    world = leaderless()
+    path = _killed_in_its_election(world, tmp_path)
+    dies(world, 2)()
+    source = SimulatedSource(world)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    source.replica_logs = interrupted  # type: ignore[method-assign,assignment]
+    (result,) = resume(path, **{**world.common(tmp_path), "source": source}).applied
+    assert (result.ended, result.asked) == (Ended.NOT_TRIED, True)
+    assert _recorded(tmp_path) is not None
+
+
+def test_a_preferred_election_of_the_last_known_leader_may_have_given_something_up() -> None:
+    """Rule 10 of the election rules: with ISR and ELR empty every type of election takes it, and asks for no log."""
+    line = AuditRecord(
+        1, AuditWhat.ELECTION, "recover apply", TOPIC, 0, CLUSTER_ID, "ada", "laptop", None, "unknown",
+        wanted=3, method="preferred", before={"leader": None, "leader_epoch": 4, "replicas": [1, 2, 3]}, asked=True,
+        loss={"grade": "unknown"},
+    )  # fmt: skip
+    assert recorded_elections([line])[AT] == RecordedElection(None, 5, 1, clean=False, unread=(1, 2, 3))
+    clean = replace(line, loss={"grade": "proven-none"})
+    assert recorded_elections([clean])[AT] == RecordedElection(None, 5, 1, clean=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "until_ms"),
+    [(Method.REORDER, BEGIN_MS + 75_000), (Method.LONGEST_LOG, BEGIN_MS + 75_000), (Method.NATIVE, None)],
+)
+def test_of_which_elections_another_replica_may_come_late(tmp_path: Path, method: Method, until_ms: int | None) -> None:
+    """An election that names its leader elects nobody else, however late it comes."""
+    world = leaderless()
+    planned = replace(world.plan(WISH).elections[0], method=method)
+    path = _killed_in_its_election(world, tmp_path)
+    world.now_s = 0
+    with Journal.reopen(path, world.ground) as journal:
+        requests = requests_of(world.site(tmp_path), journal, read_journal(path))
+        told = requests.told(planned, Applied(TOPIC, 0, 2, Ended.DONE, leader=2))
+    assert told.late_until_ms == until_ms
+
+
 @pytest.mark.parametrize(
     ("faults", "asked"),
     [
@@ -90,6 +162,7 @@ def test_an_unclean_election_that_took_another_one_counts(tmp_path: Path) -> Non
         ([Fault("ELIGIBLE_LEADERS_NOT_AVAILABLE", done=False)], False),
         ([Fault(NO_ANSWER, done=False), Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)], True),
         ([Fault("UNKNOWN_SERVER_ERROR", done=False)], True),
+        ([Fault("ELECTION_NOT_NEEDED", done=False)], True),
     ],
 )
 def test_an_election_that_was_surely_refused_elected_nobody(tmp_path: Path, faults: list[Fault], asked: bool) -> None:

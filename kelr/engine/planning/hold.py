@@ -21,7 +21,7 @@ from kelr.engine.planning.refusals import is_advised_to_start
 from kelr.engine.planning.subject import Subject
 from kelr.engine.recovery.prediction import heard_logs, run_now
 from kelr.engine.words import agree, brokers
-from kelr.model import ElectedBy, Forecast, Grade, HoldDown, HoldReason, Loss, Method
+from kelr.model import ElectedBy, ElectionType, Forecast, Grade, HoldDown, HoldReason, Loss, Method
 
 _KEEP_IT_DOWN = "keep it down until this is done"
 _NOBODY: tuple[bool, tuple[int | None, ElectedBy | None]] = (False, (None, None))
@@ -100,8 +100,15 @@ def _logs_may_decide(case: Case, method: Method, replica: int) -> bool:
     """Whether KIP-966's manager compares logs of which one is not known here, once the replica is back."""
     if not case.rules.recovers:
         return False
-    asked_by_hand = method is Method.UNCLEAN and replica not in heard_logs(case)
+    asked_by_hand = method in {Method.UNCLEAN, Method.LONGEST_LOG} and replica not in heard_logs(case)
     return asked_by_hand or any(elected_by_logs(case, replica, clean=clean) for clean in shutdowns(case, replica))
+
+
+def _strategy(choice: Choice) -> RecoveryStrategy:
+    """How the manager elects where an operator asks: KIP-966 answers an unclean election with an aggressive one."""
+    return (
+        RecoveryStrategy.BALANCED if choice.kind is ElectionType.LONGEST_LOG_BALANCED else RecoveryStrategy.AGGRESSIVE
+    )
 
 
 def _nobody_then(
@@ -119,10 +126,10 @@ def _nobody_then(
 
 def _elected_then(back: Case, choice: Choice, method: Method) -> tuple[int | None, ElectedBy | None]:
     """Whom the planned requests make the leader of a partition as it is once somebody is back."""
-    if back.state.leader is not None or method not in {Method.UNCLEAN, Method.REORDER}:
+    if back.state.leader is not None or method not in {Method.UNCLEAN, Method.LONGEST_LOG, Method.REORDER}:
         return None, None
     if back.rules.recovers:
-        change = run_now(back, asked_for=RecoveryStrategy.AGGRESSIVE)
+        change = run_now(back, asked_for=_strategy(choice))
         return change.after.leader, elected_by(change)
     if method is Method.REORDER:
         outcome = designation_of(back, choice.elect)
