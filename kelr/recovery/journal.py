@@ -8,6 +8,7 @@ partitions may have another order of replicas than they should, and which electi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -73,9 +74,10 @@ class Journal:
         UsageError: the line could not be written; then the request must not be sent.
     """
 
-    def __init__(self, file: AppendOnlyFile, ground: Ground) -> None:
+    def __init__(self, file: AppendOnlyFile, ground: Ground, by: Mapping[str, Any] | None = None) -> None:
         self._file = file
         self._ground = ground
+        self._by = {} if by is None else {"by": by}
 
     @property
     def path(self) -> Path:
@@ -122,9 +124,13 @@ class Journal:
         return journal
 
     @classmethod
-    def reopen(cls, path: Path, ground: Ground) -> Self:
-        """An earlier journal, to go on with. Raises RefusedError where another process holds it."""
-        return cls(AppendOnlyFile(path), ground)
+    def reopen(cls, path: Path, ground: Ground, who: Who, command: str) -> Self:
+        """An earlier journal, to go on with. Raises RefusedError where another process holds it.
+
+        Args:
+            who: goes on with it; each request says so.
+        """
+        return cls(AppendOnlyFile(path), ground, {**asdict(who), "command": command})
 
     def intend_orders(self, step: JournalStep, orders: Orders) -> None:
         """AlterPartitionReassignments is about to be sent: to reorder, or to restore."""
@@ -187,7 +193,8 @@ class Journal:
     def _write(self, line: Line, **values: Any) -> None:
         now = self._ground.now()
         times = {"at_ms": now.ms, "boot_id": now.moment.boot_id, "boot_ms": now.moment.ms}
-        self._file.append({"line": line, **times, **values})
+        by = self._by if line is Line.INTENT else {}
+        self._file.append({"line": line, **times, **by, **values})
 
 
 def journal_path(state_directory: Path, cluster_id: str | None, name: str, now_ms: int) -> Path:

@@ -49,6 +49,8 @@ class OnePartition:
     """When that was written."""
     audited: bool = True
     """The audit log has it."""
+    by: tuple[Who, str] | None = None
+    """Who asked last for the election, or for its order, and by which command; None: whoever began the journal."""
 
     def is_loose(self, step: JournalStep) -> bool:
         """Whether the fate of a request of this kind is not known."""
@@ -103,6 +105,11 @@ class Journalled:
         """Elections whose results the audit log lacks."""
         planned = self.planned
         return tuple(planned[at] for at, one in sorted(self.partitions.items()) if not one.audited and at in planned)
+
+    def begun_by(self, at: TopicPartition) -> tuple[Who, str]:
+        """Who had the election of a partition carried out, and by which command."""
+        one = self.partitions.get(at)
+        return (self.who, self.command) if one is None or one.by is None else one.by
 
     def has_result(self, at: TopicPartition) -> bool:
         """Whether it was written down what became of an election, as far as that was known then."""
@@ -202,6 +209,8 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
             one.uncertain[step] = one.sent[step]
         one.sent[step] = _moment(line)
         one.stands = one.stands and step is JournalStep.ELECT
+        if step is not JournalStep.RESTORE:
+            one.by = _by(line.get("by"))
         if step is JournalStep.REORDER:
             one.moved_before, one.moved = one.moved, True
             one.order = _order(change)
@@ -238,6 +247,10 @@ def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
         known.send(line["new"], _moment(line), restores=bool(line["restores"]))
     elif kind is Line.ANSWER:
         known.answer(line["error"], _moment(line))
+
+
+def _by(names: Mapping[str, Any] | None) -> tuple[Who, str] | None:
+    return None if names is None else (Who(names["user"], names["host"], names["principal"]), str(names["command"]))
 
 
 def _order(names: Mapping[str, Any]) -> tuple[int, ...]:

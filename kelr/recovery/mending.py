@@ -178,12 +178,13 @@ def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
 
 def found_line(planned: PlannedElection, result: Applied, journalled: Journalled, *, at: Instant) -> audit.AuditRecord:
     """The line of an election that the journal's run asked for and could not record: it names who did and consented."""
+    who, command = journalled.begun_by(planned.address)
     return election_line(
         planned,
         result,
         at=at,
-        who=journalled.who,
-        command=journalled.command,
+        who=who,
+        command=command,
         cluster_id=journalled.cluster_id,
         plan_id=journalled.plan_id,
         journal=journalled.path.name,

@@ -62,7 +62,7 @@ def resume(
     site.require_live()
     refuse_another_cluster(site, read_journal(path))
     cluster_id = read_journal(path).cluster_id
-    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground) as journal:
+    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground, who, command) as journal:
         return _Resuming(site, journal, read_journal(path), batch, command).all()
 
 
@@ -134,13 +134,16 @@ class _Resuming:
         elections = self._journalled.planned
         now = {at: requests.told(elections[at], result) for at, result in found.items() if result is not None}
         results.update(now)
-        failure = self._note([one for one in left if one.address in now and self._is_begun(one)], now, before=True)
-        failure = failure or self._note([one for one in left if one.address in now and not self._is_begun(one)], now)
+        failure: KelrError | None = None
+        told = [one for one in left if one.address in now]
+        for by in dict.fromkeys(map(self._by_whom, told)):
+            failure = failure or self._note([one for one in told if self._by_whom(one) == by], now, by)
         rest = [one for one in left if one.address not in now]
         try:
             if failure is not None:
                 raise failure
-            done = self._run(settled=mended.settled).all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
+            run = self._run((self._site.who, self._command), settled=mended.settled)
+            done = run.all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
         except NotRecordedError as error:
             results.update((result.address, result) for result in error.results)
             raise _not_recorded(error.message, plan, results) from error
@@ -187,25 +190,26 @@ class _Resuming:
         one = self._journalled.partitions.get(planned.address)
         return one is not None and (one.elected or one.order is not None)
 
+    def _by_whom(self, planned: PlannedElection) -> tuple[Who, str]:
+        """Who has done what is told of this election, and by which command: whoever has begun it."""
+        begun = self._is_begun(planned)
+        return self._journalled.begun_by(planned.address) if begun else (self._site.who, self._command)
+
     def _note(
-        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied], *, before: bool = False
+        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied], by: tuple[Who, str]
     ) -> KelrError | None:
-        """Into audit log and journal; why one of them could not be written, where it could not.
+        """Into audit log and journal; why one of them could not be written, where it could not."""
+        return self._run(by, settled=False).record(elections, [results[one.address] for one in elections])
 
-        Args:
-            before: the run that was cut short has begun them: it has done what is told.
-        """
-        run = self._run(settled=False, before=before)
-        return run.record(elections, [results[one.address] for one in elections]) if elections else None
-
-    def _run(self, *, settled: bool, before: bool = False) -> Run:
+    def _run(self, by: tuple[Who, str], *, settled: bool) -> Run:
+        who, command = by
         return Run(
             site=self._site,
             journal=self._journal,
             cluster_id=self._journalled.cluster_id,
             plan_id=self._journalled.plan_id,
-            command=self._journalled.command if before else self._command,
-            who=self._journalled.who if before else self._site.who,
+            command=command,
+            who=who,
             consented=self._journalled.consented,
             consented_by=self._journalled.who,
             keep_order=self._journalled.keep_order,

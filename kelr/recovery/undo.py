@@ -57,7 +57,7 @@ def undo(
     site.require_live()
     refuse_another_cluster(site, read_journal(path))
     cluster_id = read_journal(path).cluster_id
-    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground) as journal:
+    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground, who, command) as journal:
         return _undone(site, journal, read_journal(path), command)
 
 

@@ -32,6 +32,7 @@ from tests.recovery.simulated import (
     BEGIN_MS,
     CLUSTER_ID,
     TOPIC,
+    WHO,
     Fault,
     Killed,
     Lagging,
@@ -149,7 +150,7 @@ def test_of_which_elections_another_replica_may_come_late(tmp_path: Path, method
     planned = replace(world.plan(WISH).elections[0], method=method)
     path = _killed_in_its_election(world, tmp_path)
     world.now_s = 0
-    with Journal.reopen(path, world.ground) as journal:
+    with Journal.reopen(path, world.ground, WHO, "recover resume") as journal:
         requests = requests_of(world.site(tmp_path), journal, read_journal(path))
         told = requests.told(planned, Applied(TOPIC, 0, 2, Ended.DONE, leader=2))
     assert told.late_until_ms == until_ms
@@ -321,6 +322,27 @@ def test_who_gave_the_consent_is_on_record_whoever_resumes(
     resume(journal.path, **{**world.common(tmp_path), "who": Who("grace", "jumphost")})
     line = _line(tmp_path)
     assert (line.result, line.command, line.user) == ("done", command, user)
+    assert accepted_in_words(line) == "--accept-loss 1000+ by ada@laptop"
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_an_election_of_a_resume_that_is_killed_in_its_turn_is_that_ones(
+    tmp_path: Path, mend: Callable[..., object]
+) -> None:
+    world = leaderless()
+    world.kill_at = 1
+    with pytest.raises(Killed):
+        apply_plan(world.plan(WISH), **world.common(tmp_path), consented=CONSENT)
+    world.revive()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    world.kill_at = 7
+    with pytest.raises(Killed):
+        resume(journal.path, **{**world.common(tmp_path), "who": Who("grace", "jumphost")})
+    assert world.moments[-1] == "after elect"
+    world.revive()
+    mend(journal.path, **{**world.common(tmp_path), "who": Who("eve", "jumphost")})
+    line = _line(tmp_path)
+    assert (line.result, line.command, line.user) == ("done", "recover resume", "grace")
     assert accepted_in_words(line) == "--accept-loss 1000+ by ada@laptop"
 
 
