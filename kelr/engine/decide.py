@@ -195,8 +195,8 @@ def _summary(case: Case, found: Findings) -> str:
         return f"{head}; whom it waits for is not known."
     if found.situation is not Situation.NEEDS_UNCLEAN_RECOVERY:
         where, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
-        if {*named} <= {one.replica for one in found.forecasts} and all(one.elected is None for one in found.forecasts):
-            return f"{head}; its {where} is {ids(named)}, and no single return elects anybody."
+        if {*named} <= {one.replica for one in found.forecasts}:
+            return f"{head}; its {where} is {ids(named)}, and no single return elects a member of it."
         return f"{head} and waits for its {where}, {ids(named)}."
     if case.rules.recovers:
         return f"{head} and waits for an operator: unclean.recovery.strategy is none."

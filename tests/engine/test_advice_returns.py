@@ -109,7 +109,7 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
     two, three = found.forecasts
     assert [(one.elected, one.loss, one.leads) for one in (two, three)] == [(None, None, 2), (None, None, 3)]
     assert found.summary == (
-        "orders:0 has no leader (leader epoch 5); its ELR is [2, 3], and no single return elects anybody."
+        "orders:0 has no leader (leader epoch 5); its ELR is [2, 3], and no single return elects a member of it."
     )
     assert three.costs is not None
     assert three.costs.total == Bounds(64, 64)

@@ -38,7 +38,9 @@ def stop_the_last_known_leader(case: Case, found: Findings) -> Advice | None:
     text = (
         f"Stop broker {stopped} first{unless}: Kafka elects it as the last known leader {when}, and its log lacks"
         f" {lacking_in_words(case, stopped, holder)} that {holder} holds. (kelr whatif --stop {stopped} tells what else"
-        f" that stops.) {then.text}"
+        f" that stops.) Once {stopped} is down, kelr reads its log no more, and may advise to bring it back: do not do"
+        f" that before {holder} leads, or read its disk (kelr recover collect) and name the file with --logs."
+        f" {then.text}"
     )
     keep_down = then.keep_down
     if stopped not in keep_down:
