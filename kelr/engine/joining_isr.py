@@ -72,5 +72,6 @@ def _by_its_log(case: Case, replica: int) -> tuple[Rule, str]:
         return CURRENT_BROKER_EPOCH, _NOTHING_SEEN.format(high_watermark=leads.high_watermark)
     return CAUGHT_UP, (
         f"log ended at {own.log_end} when they were read, {plural(behind, 'offset')} below the leader's high"
-        f" watermark, {leads.high_watermark}. The leader proposes it once it has caught up"
+        f" watermark, {leads.high_watermark}. The leader proposes it once it has caught up; where records come in, it"
+        " may only look behind, since one was read after the other"
     )

@@ -44,6 +44,8 @@ class BrokerOrder:
     start_after: tuple[BrokerStep, ...]
     stop: frozenset[int] = frozenset()
     """Those of `keep_down` that are live, and to be stopped first."""
+    stopped_leaders: frozenset[int] = frozenset()
+    """Those of `stop` that elections of the plan make leaders of other partitions."""
 
     @property
     def is_empty(self) -> bool:
@@ -70,6 +72,7 @@ def broker_order(plan: Plan) -> BrokerOrder:
         why = _UNTIL_KNOWN if left.action is AdviceAction.GET_MORE_INFORMATION else _UNTIL_OTHERS
         for broker in left.keep_down:
             held.setdefault(broker, {}).setdefault((why, True), []).append(left.address)
+    stop = frozenset(broker for left in plan.not_planned for broker in left.stop)
     back = [BrokerStep(broker, _WAITED_FOR, tuple(addresses)) for broker, addresses in sorted(wanted.items())]
     return BrokerOrder(
         keep_down=tuple(
@@ -79,7 +82,8 @@ def broker_order(plan: Plan) -> BrokerOrder:
         ),
         bring_back=tuple(step for step in back if step.broker not in held),
         start_after=tuple(step for step in back if step.broker in held),
-        stop=frozenset(broker for left in plan.not_planned for broker in left.stop),
+        stop=stop,
+        stopped_leaders=stop.intersection(one.elect for one in plan.elections),
     )
 
 
@@ -159,7 +163,10 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
     parts = [
         (f"If these elections are carried out, keep {_named(for_elections)} down until they are done", for_elections),
         (f"Keep {_named(until_known)} down until it is known what the logs of these partitions hold", until_known),
-        (f"{_stop_and_keep(order, until_led)} down until these partitions have a leader", until_led),
+        (
+            f"{_stop_and_keep(order, until_led)} down until these partitions have a leader{_then_elect(order)}",
+            until_led,
+        ),
         (
             "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
             " first",
@@ -177,6 +184,12 @@ def _stop_and_keep(order: BrokerOrder, steps: Sequence[BrokerStep]) -> str:
     only = order.stop == {step.broker for step in steps}
     them = agree(len(order.stop), "it", "them") if only else _named(steps)
     return f"Stop {brokers(sorted(order.stop))}, and keep {them}"
+
+
+def _then_elect(order: BrokerOrder) -> str:
+    """A stopped broker cannot be elected, and one that is elected first takes its partitions down when it stops."""
+    leaders = sorted(order.stopped_leaders)
+    return f". Elect {brokers(leaders)} elsewhere only after that, started again" if leaders else ""
 
 
 def _after(

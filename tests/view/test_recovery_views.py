@@ -291,6 +291,16 @@ def test_a_live_broker_that_is_in_the_way_is_stopped_first() -> None:
         assert sections(order)[0][0] == f"{title} down until these partitions have a leader"
 
 
+def test_a_broker_that_is_stopped_first_is_elected_elsewhere_after_that() -> None:
+    """The plan elected 3 in one partition and had it stopped for another, and did not say which comes first."""
+    stopped = replace(advised(5, AdviceAction.BRING_BACK, 1), keep_down=(3,), stop=(3,))
+    order = broker_order(replace(PLAN, elections=(replace(HELD, elect=3, hold=()),), not_planned=(stopped,)))
+    assert sections(order)[0][0] == (
+        "Stop broker 3, and keep it down until these partitions have a leader. Elect broker 3 elsewhere only after"
+        " that, started again"
+    )
+
+
 def test_whom_one_partition_wants_back_is_started_once_another_has_learnt_what_it_asks_for() -> None:
     """Found by `make hindsight`: partition 5 keeps broker 1 down until what live brokers hold is known."""
     asking = replace(advised(5, AdviceAction.GET_MORE_INFORMATION), keep_down=(1,))
