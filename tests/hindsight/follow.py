@@ -98,9 +98,9 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     if _forbid(world, leaderless):
         found.steps.append("unclean.leader.election.enable=false")
         return True
-    stopping = next((one for one in plan.not_planned if one.stop), None)
-    if stopping is not None:
-        _stop_first(world, sight, stopping, found)
+    stopping = [one for one in plan.not_planned if one.stop]
+    if stopping:
+        _stop_first(world, sight, [one for one in stopping if one.stop == stopping[0].stop], found)
         return True
     step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != found_out(sight))
     found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
@@ -118,23 +118,25 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     return step.do is not Do.FINISH
 
 
-def _stop_first(world: World, sight: Sight, left: NotPlanned, found: Followed) -> None:
-    """A live broker is stopped, and started again once another one leads: who is to come back meanwhile, or to be
-    designated, stands in the same advice."""
-    for broker in left.stop:
+def _stop_first(world: World, sight: Sight, wanting: Sequence[NotPlanned], found: Followed) -> None:
+    """A live broker is stopped, and started again once another one leads each partition that wants it down: who is to
+    come back meanwhile, or to be designated, stands in the same advice."""
+    stopped = wanting[0].stop
+    for broker in stopped:
         world.stop(broker)
     world.wait()
-    back = left.brokers[0] if left.action is AdviceAction.BRING_BACK else None
-    if back is not None:
-        _save(world, sight, found, returns=back)
-        world.start(back)
-        world.wait()
-    designated = int(left.command[left.command.index("--designate") + 1]) if "--designate" in left.command else back
-    if world.partitions[left.address].leader is None:
-        _save(world, sight, found, elects={left.address: designated})
-        elect(world, left.address, Option(election=ElectionType.DESIGNATION, desired=designated))
-    found.steps.append(f"stop {left.stop}, start {back}, designate {designated}")
-    for broker in left.stop:
+    for left in wanting:
+        back = left.brokers[0] if left.action is AdviceAction.BRING_BACK else None
+        if back in world.absent:
+            _save(world, sight, found, returns=back)
+            world.start(back)
+            world.wait()
+        designated = int(left.command[left.command.index("--designate") + 1]) if "--designate" in left.command else back
+        if world.partitions[left.address].leader is None:
+            _save(world, sight, found, elects={left.address: designated})
+            elect(world, left.address, Option(election=ElectionType.DESIGNATION, desired=designated))
+        found.steps.append(f"stop {stopped}, start {back}, designate {designated}")
+    for broker in stopped:
         world.start(broker)
     world.wait()
 
