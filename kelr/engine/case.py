@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
@@ -161,6 +162,17 @@ class Case:
         if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
             return None
         return answer.detail or answer.reason.value
+
+    @property
+    def silent_in_sync(self) -> tuple[int, ...]:
+        """Members of the ISR besides the leader that did not answer (`silence_of`): the ISR is the controller's
+        account, and a broker may be gone before that account is."""
+        members = (replica for replica in self.state.isr if replica != self.state.leader)
+        return tuple(replica for replica in members if self.silence_of(replica) is not None)
+
+    def silences(self, replicas: Sequence[int]) -> str:
+        """Why these did not answer, each reason once."""
+        return "; ".join(dict.fromkeys(filter(None, map(self.silence_of, replicas))))
 
     def status(self, broker: int) -> str:
         """The broker's status in words.

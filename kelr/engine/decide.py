@@ -217,10 +217,13 @@ def _led(case: Case, found: Findings) -> str:
         return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
     past = unclean_past(case)
+    silent = case.silent_in_sync
+    but = f", but {joined(silent)} of the ISR did not answer ({case.silences(silent)})" if silent else ""
     if not missing and past is None:
-        return "healthy"
+        return f"healthy by the cluster's own account{but}" if but else "healthy"
     known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"
     said = f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync" if missing else known
+    said += but
     if past is None:
         return said
     if past.unsaved is Unsaved.NOT_KNOWN and not case.logs.ranked.keys() >= {*past.perhaps}:

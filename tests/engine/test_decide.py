@@ -378,6 +378,28 @@ def test_a_leader_that_does_not_answer_is_not_called_healthy_without_a_word() ->
     assert not_asked.advice.action is AdviceAction.NOTHING
 
 
+def test_members_of_the_isr_that_do_not_answer_are_no_all_clear() -> None:
+    """The ISR is the controller's account: brokers that are gone stay in it until their sessions expire."""
+    state = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2, 3), (), ())
+    decided = decision(state, cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), silent(2), silent(3)])
+    assert decided.summary.endswith(
+        "healthy by the cluster's own account, but 2 and 3 of the ISR did not answer (connection refused)."
+    )
+    assert (decided.advice.action, decided.advice.replica) == (AdviceAction.WAIT, 2)
+    assert decided.advice.text == (
+        "Brokers 2 and 3 of the ISR did not answer (connection refused): they may hang or be gone, and the controller"
+        " does not know before their sessions expire. Look again in a few seconds, and at those brokers."
+    )
+    behind = decision(replace(state, isr=(1, 2)), cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), silent(2)])
+    assert behind.summary.endswith(
+        "min ISR is met; 3 is not in sync, but 2 of the ISR did not answer (connection refused)."
+    )
+    assert (behind.advice.action, behind.advice.replica) == (AdviceAction.WAIT, 2)
+    # Of one that left the ISR nothing is claimed.
+    out = decision(replace(state, isr=(1, 2)), cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), log_of(2, (5, 10))])
+    assert out.advice.action is AdviceAction.NOTHING
+
+
 def test_an_unknown_loss_is_said_in_a_whole_sentence() -> None:
     """Logs of other epochs whose lineages nobody asked for: the best may be designated, its cost is not known."""
     logs = [ReplicaLog(1, 50, 1, 5, 50, 0), ReplicaLog(2, 40, 2, 5, 40, 0)]

@@ -90,10 +90,15 @@ def _without_the_unregistered(case: Case, advice: Advice, designate: int) -> Adv
 
 def _led(case: Case, found: Findings) -> Advice:
     """It has a leader that the controller holds to be live."""
-    leader, silence = case.state.leader, case.silence_of(case.state.leader)
-    if leader is not None and silence is not None:
-        return look_at_the_silent(case, "The leader", leader, silence)
-    as_it_is = (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
+    leader, silent = case.state.leader, case.silent_in_sync
+    if leader is not None and case.silence_of(leader) is not None:
+        return look_at_the_silent(case, f"The leader, broker {leader},", (leader,))
+    if found.situation is Situation.UNDER_MIN_ISR:
+        as_it_is = _restore_replication(case, found)
+    elif silent:
+        as_it_is = look_at_the_silent(case, f"{brokers(silent).capitalize()} of the ISR", silent)
+    else:
+        as_it_is = _nothing(case, found)
     return save_what_was_given_up(case, as_it_is)
 
 
@@ -494,7 +499,7 @@ def _pending(case: Case, found: Findings) -> Advice:
     if found.elected_by is ElectedBy.UNCLEAN and (silence is None or found.best_designation is not None):
         return _unclean_pending(case, found)
     if found.elected is not None and silence is not None:
-        return look_at_the_silent(case, "Whom Kafka would elect", found.elected, silence)
+        return look_at_the_silent(case, f"Whom Kafka would elect, broker {found.elected},", (found.elected,))
     stopping = stop_the_last_known_leader(case, found)
     if stopping is not None:
         return stopping

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
@@ -52,18 +54,19 @@ def _hold_down(case: Case, designated: int, loss: Loss | None) -> str:
     return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
 
 
-def look_at_the_silent(case: Case, who: str, replica: int, silence: str) -> Advice:
-    """Wait for the controller to fence a broker that should lead and did not answer, or for it to answer.
+def look_at_the_silent(case: Case, who: str, replicas: Sequence[int]) -> Advice:
+    """Wait for the controller to fence brokers that did not answer (`Case.silence_of`), or for them to answer.
 
     Args:
-        who: ``The leader``.
-        silence: `Case.silence_of`.
+        who: ``The leader, broker 1,``.
     """
+    count = len(replicas)
     text = (
-        f"{who}, broker {replica}, did not answer ({silence}): it may hang or be gone, and the controller does not know"
-        " before its session expires. Look again in a few seconds, and at that broker."
+        f"{who} did not answer ({case.silences(replicas)}): {agree(count, 'it', 'they')} may hang or be gone, and the"
+        f" controller does not know before {agree(count, 'its session expires', 'their sessions expire')}. Look again"
+        f" in a few seconds, and at {agree(count, 'that broker', 'those brokers')}."
     )
-    return Advice(AdviceAction.WAIT, text, replica, command=watch_it(case), until=UNTIL_FENCED)
+    return Advice(AdviceAction.WAIT, text, replicas[0], command=watch_it(case), until=UNTIL_FENCED)
 
 
 def until_the_outage_costs_more(case: Case, alternative: Outcome | None) -> str:
