@@ -16,6 +16,7 @@ from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.places import state_directory
 from kelr.recovery.shelf import refuse_open_journals
 from kelr.sources.ground import MACHINE
+from kelr.sources.live.failures import error_in_words
 from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
 
@@ -122,7 +123,7 @@ def _show_hold(
 
 def _held_in_words(held: Held) -> str:
     if held.error is not None:
-        return f"min.insync.replicas could not be written: {held.error}"
+        return f"min.insync.replicas could not be written: {error_in_words(held.error)}"
     cleared = f"ELR and LastKnownELR of {len(held.cleared)} partitions are empty"
     left = f"; those of {', '.join(map(str, held.left))} are not" if held.left else ""
     restored = "has its old value" if held.config.restored else f"was not restored ({held.config.text})"

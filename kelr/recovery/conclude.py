@@ -10,6 +10,7 @@ from kelr.model.plan import Applied, Difference, Ended
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import NO_ANSWER, NOT_SENT
 from kelr.recovery.restoring import Back
+from kelr.sources.live.failures import error_in_words
 
 _REORDERING = {
     NOT_SENT: "no broker could be reached for the reordering",
@@ -68,7 +69,7 @@ def conclude(
     error = course.elect_error or course.reorder_error
     error = None if error == "ELECTION_NOT_NEEDED" else error
     if state is None:
-        text = "it could not be read after the requests: nobody knows yet who leads"
+        text = _told("it could not be read after the requests: nobody knows yet who leads", error)
         return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
     ended, text = _outcome(course, state, error, interrupted=interrupted)
     if back is not None and not back.restored:
@@ -76,6 +77,7 @@ def conclude(
         ended, text = Ended.NOT_RESTORED, f"{leads}; {back.text}" + (f" ({text})" if text else "")
     elif keep_order and back is None and ended is Ended.DONE:
         text = f"its order stays [{','.join(map(str, state.replicas))}], as asked for"
+    text = _told(text, error)
     return result_of(
         planned,
         ended,
@@ -86,6 +88,14 @@ def conclude(
         found=course.found,
         asked=asked,
     )
+
+
+def _told(text: str, error: str | None) -> str:
+    """The text with what Kafka says of the error, where that is not in it."""
+    said = "" if error is None else error_in_words(error)
+    if said == error or said in text:
+        return text
+    return f"{text}; Kafka answered {said}" if text else f"Kafka answered {said}"
 
 
 def _held(planned: PlannedElection, leader: int) -> str:
@@ -106,7 +116,7 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
     reordered = course.moved and course.reorder_error is None
     if state.leader is not None and (course.asked or reordered or state.leader != course.before.leader):
         if course.asked and state.leader == course.before.leader and error is not None:
-            return Ended.REFUSED, f"Kafka answers {error}; broker {state.leader} still leads"
+            return Ended.REFUSED, f"Kafka answers {error_in_words(error)}; broker {state.leader} still leads"
         if course.asked and state.leader == course.before.leader:
             return Ended.OTHER_LEADER, f"broker {state.leader} still leads, and not {planned.elect}"
         how = "was elected" if course.asked else "became the leader meanwhile, not by this run"
@@ -114,11 +124,12 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
     if course.found:
         return Ended.REFUSED, "what the plan stood on changed while it was carried out: " + course.found[0].text
     if course.asked:
-        done = "the election was done, and nobody leads"
-        return Ended.NO_LEADER, done if error is None else _ELECTING.get(error, f"Kafka answers {error}")
+        if error is None:
+            return Ended.NO_LEADER, "the election was done, and nobody leads"
+        return Ended.NO_LEADER, _ELECTING.get(error, f"Kafka answers {error_in_words(error)}")
     if course.reorder_error is not None:
         return Ended.REFUSED, _REORDERING.get(
-            course.reorder_error, f"Kafka refused the reordering: {course.reorder_error}"
+            course.reorder_error, f"Kafka refused the reordering: {error_in_words(course.reorder_error)}"
         )
     if interrupted:
         return Ended.NOT_TRIED, "interrupted before its election"

@@ -14,6 +14,7 @@ from kelr.recovery.progress import Stage
 from kelr.recovery.requests import REPEATED
 from kelr.recovery.site import Site
 from kelr.recovery.written_config import WrittenConfig
+from kelr.sources.live.failures import error_in_words
 
 MIN_ISR = "min.insync.replicas"
 
@@ -137,6 +138,7 @@ class ConfigWriter:
 
     def _back(self, config: WrittenConfig, known: bool, now: str | None, error: str | None) -> ConfigBack:
         what = f"{MIN_ISR} of topic {config.topic}"
+        why = "no reason is known" if error is None else error_in_words(error)
         if error == UNKNOWN_TOPIC:
             restored, settled, text = False, True, "there is no such topic any more"
         elif known and config.is_somebody_elses(now):
@@ -146,10 +148,10 @@ class ConfigWriter:
             restored, settled, text = False, False, f"{what} could not be read"
         elif now != config.old:
             restored, settled = False, False
-            text = f"{what} is {now}, and {_value(config.old)} could not be restored: {error or 'no reason is known'}"
+            text = f"{what} is {now}, and {_value(config.old)} could not be restored: {why}"
         elif config.in_force:
             restored, settled = False, False
-            text = f"{what} was to be restored to {_value(config.old)}, and it is not sure that it was: {error}"
+            text = f"{what} was to be restored to {_value(config.old)}, and it is not sure that it was: {why}"
         else:
             restored, settled, text = True, True, ""
         if settled:

@@ -32,6 +32,7 @@ from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
+from kelr.sources.live.failures import error_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class _Holding:
             return replace(held, unrecorded=unrecorded)
         if held.error is not None and "AUTHORIZATION" in held.error:
             raise NotAuthorizedError(
-                f"the principal may not write {MIN_ISR} of topic {topic}: {held.error}",
+                f"the principal may not write {MIN_ISR} of topic {topic}: {error_in_words(held.error)}",
                 next_step="the principal needs ALTER_CONFIGS on the topic",
             )
         return held

@@ -13,6 +13,7 @@ from kelr.recovery.journal import JournalStep
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states, wait_until
 from kelr.recovery.requests import ORDERING, Requests
+from kelr.sources.live.failures import error_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ def _back(
     if planned.order != planned.restores and requests.late_until(ORDERING, (planned.address,)) is not None:
         text = f"its order is {_ids(order)}, and a request without an answer may change it yet"
         return Back(order == planned.restores, False, text, state, failed)
-    why = f": Kafka answers {failed}" if failed else ""
+    why = f": Kafka answers {error_in_words(failed)}" if failed else ""
     text = _rival_in_words(requests, planned, order)
     if text:
         return Back(False, False, text, state, failed)

@@ -25,6 +25,7 @@ from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
 from kelr.recovery.who import Who
 from kelr.sources.base import Page
+from kelr.sources.live.failures import error_answer
 from kelr.sources.memory import MemorySource
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (
@@ -459,6 +460,29 @@ def test_a_reordering_that_is_refused(tmp_path: Path, error: str) -> None:
         assert world.state().leader is None
     _assert_old_orders(world)
     assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_a_reordering_that_is_refused_says_why(tmp_path: Path) -> None:
+    world = leaderless()
+    answer = error_answer(
+        39, "The manual partition assignment includes broker 1, but all its log directories are cordoned."
+    )
+    world.faults["reorder"] = [Fault(answer, done=False)]
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    said = (
+        "INVALID_REPLICA_ASSIGNMENT: The manual partition assignment includes broker 1, but all its log directories are"
+        " cordoned"
+    )
+    assert (result.ended, result.text) == (Ended.REFUSED, f"Kafka refused the reordering: {said}")
+    assert result.error == "INVALID_REPLICA_ASSIGNMENT"
+
+
+def test_an_order_that_cannot_be_restored_says_why(tmp_path: Path) -> None:
+    world = leaderless()
+    world.faults["reorder"] = [_FINE_FOR_ALL, *[Fault(error_answer(44, "Not by day."), done=False)] * 9]
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    assert result.ended is Ended.NOT_RESTORED
+    assert "could not be restored: Kafka answers POLICY_VIOLATION: Not by day" in result.text
 
 
 def test_a_reordering_that_was_done_although_the_controller_failed(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from kelr.recovery.hand import NO_ANSWER
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, changes, requests
 from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.failures import error_in_words
 from kelr.sources.live.transport import Failure, FailureKind, NodeId
 from kelr.sources.memory import MemorySource
 from tests.incident import INCIDENT
@@ -36,6 +37,7 @@ class ChangingCluster(FakeCluster):
 
     asked: list[Any]
     error = 0
+    words: str | None = None
     errors: dict[TopicPartition, int]
 
     def _alter_partition_reassignments(self, _node: NodeId, request: Any, version: int) -> Any:
@@ -56,7 +58,7 @@ class ChangingCluster(FakeCluster):
                             version=version,
                             partition_index=one.partition_index,
                             error_code=self.errors.get(TopicPartition(of.name, one.partition_index), 0),
-                            error_message=None,
+                            error_message=self.words,
                         )
                         for one in of.partitions
                     ],
@@ -97,6 +99,15 @@ def test_errors_of_partitions_and_of_the_whole(cluster: ChangingCluster) -> None
     assert _hand(cluster).reorder(ORDERS) == {A: "INVALID_REPLICA_ASSIGNMENT", B: "NONE"}
     cluster.error = 31
     assert _hand(cluster).reorder(ORDERS) == dict.fromkeys(ORDERS, "CLUSTER_AUTHORIZATION_FAILED")
+
+
+def test_what_kafka_says_goes_with_the_name_of_the_error(cluster: ChangingCluster, admin: type[FakeAdmin]) -> None:
+    cluster.errors, cluster.words = {A: 39}, "No such\x1b[31m order. "
+    assert error_in_words(_hand(cluster).reorder(ORDERS)[A]) == "INVALID_REPLICA_ASSIGNMENT: No such [31m order"
+    admin.outcome = {_wire(A): KafkaError(80, "Nobody there."), _wire(B): KafkaError(84)}
+    told = _hand(cluster).elect(Election.PREFERRED, [A, B])
+    assert error_in_words(told[A]) == "PREFERRED_LEADER_NOT_AVAILABLE: Nobody there"
+    assert error_in_words(told[B]) == "ELECTION_NOT_NEEDED"
 
 
 def _failing(cluster: ChangingCluster, failure: Failure, *nodes: NodeId) -> None:

@@ -18,7 +18,7 @@ from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
-from kelr.sources.live.failures import NONE, REFUSED, error_name
+from kelr.sources.live.failures import NONE, REFUSED, error_answer, error_name
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind, Message, Transport
@@ -116,11 +116,13 @@ class LiveHand:
             raise UnsupportedError(f"the broker cannot reorder replicas: {answer.detail}")
         if answer is None:
             return dict.fromkeys(orders, NO_ANSWER)
-        error = error_name(answer.error_code)
+        error = error_answer(answer.error_code, answer.error_message)
         if error != NONE:
             return dict.fromkeys(orders, error)
         answered = {
-            TopicPartition(topic.name, partition.partition_index): error_name(partition.error_code)
+            TopicPartition(topic.name, partition.partition_index): error_answer(
+                partition.error_code, partition.error_message
+            )
             for topic in answer.responses
             for partition in topic.partitions
         }
@@ -198,7 +200,9 @@ class LiveHand:
         if error != NONE:
             return dict.fromkeys(partitions, error)
         answered = {
-            TopicPartition(topic.topic, partition.partition_id): error_name(partition.error_code)
+            TopicPartition(topic.topic, partition.partition_id): error_answer(
+                partition.error_code, partition.error_message
+            )
             for topic in answer.replica_election_results
             for partition in topic.partition_result
         }
@@ -232,7 +236,9 @@ class LiveHand:
             return NO_ANSWER
         if isinstance(answer, Failure):
             return "UNSUPPORTED_VERSION"
-        told = (error_name(one.error_code) for one in answer.responses if one.resource_name == topic)
+        told = (
+            error_answer(one.error_code, one.error_message) for one in answer.responses if one.resource_name == topic
+        )
         return next(told, NO_ANSWER)  # an answer about nothing leaves open whether it was written
 
     def permissions(self, topics: tuple[str, ...]) -> Permissions:
@@ -302,7 +308,9 @@ def _name(error: Any) -> str:
     name = str(error.name())
     if name in _SILENCE:
         return NO_ANSWER
-    return error_name(error.code()) if error.code() > 0 else name
+    # Where the broker says nothing, librdkafka has a sentence of its own, which begins with "Broker: ".
+    said = str(error.str())
+    return error_answer(error.code(), None if said.startswith("Broker: ") else said) if error.code() > 0 else name
 
 
 def _operations(codes: set[int] | None) -> frozenset[str] | None:

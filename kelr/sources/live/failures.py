@@ -123,6 +123,32 @@ def error_name(code: int) -> str:
     return f"ERROR_CODE_{code}" if known is None else str(known.message)
 
 
+class ErrorAnswer(str):
+    """Kafka's name of an error, as `error_name` has it, that also knows what Kafka says of it (`error_in_words`)."""
+
+    message: str
+
+    __slots__ = ("message",)
+
+
+LONGEST_MESSAGE = 500
+"""Characters of what Kafka says that are shown."""
+
+
+def error_answer(code: int, message: str | None) -> str:
+    """The name of an error code, with the answer's ErrorMessage where it has one that says more."""
+    name = ErrorAnswer(error_name(code))
+    text = " ".join("".join(char if char.isprintable() else " " for char in message or "").split())
+    name.message = text[:LONGEST_MESSAGE].rstrip(".")
+    return name
+
+
+def error_in_words(error: str) -> str:
+    """``INVALID_REPLICA_ASSIGNMENT: The manual partition assignment includes ...``: the name, and what Kafka says."""
+    message = error.message if isinstance(error, ErrorAnswer) else ""
+    return f"{error}: {message}" if message else str(error)
+
+
 RETRIABLE = frozenset(
     {
         "COORDINATOR_LOAD_IN_PROGRESS",
