@@ -290,6 +290,9 @@ class Plan:
     elections: tuple[PlannedElection, ...]
     """Sorted by address; one for each partition at most."""
     not_planned: tuple[NotPlanned, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """Fields that came with a later kelr than the one that made the plan, such as ``NotPlanned.stop``, sorted: they are
+    empty, and neither in its file nor in its hash, so that it keeps its name."""
 
     @property
     def consent(self) -> Consent:

@@ -132,8 +132,8 @@ def _saved(text: bytes, document: Any, where: str) -> SavedPlan:
         raise _garbled(where, first_problem(error, FIELDS)) from error
     if line.plan_id != line.sha256[:_DIGITS]:
         raise _garbled(where, "plan_id: not the beginning of sha256")
-    plan: Plan = line.value()
-    digest, digests = _digests(line.content())
+    plan = line.value()
+    digest, digests = _digests(content_of(plan))
     written = [election.digest for election in line.elections]
     changed = frozenset(at for at, one in enumerate(digests) if one != written[at])
     problem = next(problems(plan, changed), None)

@@ -8,7 +8,8 @@ release of kelr version 1 may still grow by optional fields.)
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -85,19 +86,14 @@ class _Line(BaseModel):
 
     def value(self) -> Any:
         """The value that these fields describe."""
-        return self._made(**{key: _value(held) for key, held in self._fields(type(self).model_fields)})
-
-    def content(self) -> dict[str, Any]:
-        """What the file itself says of them, as `content_of` has it: fields that came with a later kelr are in no plan
-        of an older one, and not in its hash."""
-        return {key: _content(held) for key, held in self._fields(self.model_fields_set)}
-
-    def _fields(self, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        for name in names:
+        fields = {}
+        for name in type(self).model_fields:
             if name not in self._own:
                 held = getattr(self, name)
                 is_moment = name.endswith("_at")
-                yield f"{name}_ms" if is_moment else name, from_iso(held) if is_moment and held is not None else held
+                key = f"{name}_ms" if is_moment else name
+                fields[key] = from_iso(held) if is_moment and held is not None else _value(held)
+        return self._made(**fields)
 
 
 def _value(held: Any) -> Any:
@@ -106,10 +102,14 @@ def _value(held: Any) -> Any:
     return tuple(_value(one) for one in held) if isinstance(held, tuple) else held
 
 
-def _content(held: Any) -> Any:
+def _lines(held: Any) -> Iterator[_Line]:
+    """All values in a file's field."""
     if isinstance(held, _Line):
-        return held.content()
-    return [_content(one) for one in held] if isinstance(held, tuple) else held
+        yield held
+        for name in held.model_fields_set:
+            yield from _lines(getattr(held, name))
+    for one in held if isinstance(held, tuple) else ():
+        yield from _lines(one)
 
 
 class BoundsLine(_Line):
@@ -311,6 +311,16 @@ class PlanLine(_Line):
     made_by: Text
     elections: tuple[ElectionLine, ...]
     not_planned: tuple[NotPlannedLine, ...]
+
+    def value(self) -> Plan:
+        """The plan, with what the file lacks."""
+        given, known = set[str](), set[str]()
+        for line in _lines(self):
+            kind = line._made.__name__
+            given.update(f"{kind}.{name}" for name in line.model_fields_set)
+            known.update(f"{kind}.{name}" for name in type(line).model_fields)
+        plan: Plan = super().value()
+        return replace(plan, lacks=tuple(sorted(known - given)))
 
 
 FIELDS = frozenset(name for line in _Line.__subclasses__() for name in line.model_fields)

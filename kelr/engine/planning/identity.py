@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -34,9 +35,21 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def content_of(value: Any) -> Any:
+def content_of(value: Any, lacks: AbstractSet[str] = frozenset()) -> Any:
     """A value of the model as JSON has it: objects for values, lists for tuples. (`dataclasses.asdict` copies each
-    leaf, which takes ten times as long.)"""
-    if is_dataclass(value):
-        return {field.name: content_of(getattr(value, field.name)) for field in fields(value)}
-    return [content_of(one) for one in value] if isinstance(value, tuple) else value
+    leaf, which takes ten times as long.)
+
+    Args:
+        lacks: `Plan.lacks`, where the value is of such a plan; a plan brings its own.
+    """
+    if not is_dataclass(value):
+        return [content_of(one, lacks) for one in value] if isinstance(value, tuple) else value
+    if isinstance(value, Plan):
+        lacks = frozenset(value.lacks)
+    kind = type(value).__name__
+    return {
+        field.name: content_of(held, lacks)
+        for field in fields(value)
+        if field.name != "lacks"
+        and ((held := getattr(value, field.name)) != field.default or f"{kind}.{field.name}" not in lacks)
+    }
