@@ -8,6 +8,7 @@ without its end; a power cut may also leave zeros in place of any of its blocks.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from kelr.errors import BadInputError, RefusedError, UsageError
+from kelr.files import FILES, Files
 
 _OWNER_ONLY = 0o600
 _OWNER_ONLY_DIRECTORY = 0o700
@@ -27,7 +29,7 @@ _MOST_DIGITS = 1000
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
+def whole_file(path: Path, what: str, *, overwrite: bool, files: Files = FILES) -> Iterator[BinaryIO]:
     """A file that appears under its name only when it is whole and on the disk.
 
     Args:
@@ -39,20 +41,21 @@ def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
             is no file: a device would be one for everybody no more.
     """
     if overwrite:
-        path = Path(os.path.realpath(path))
-        if os.path.exists(path) and not os.path.isfile(path):  # unlike Path's, these swallow every error
-            raise UsageError(
-                f"cannot write the {what} {path}: it is no file", next_step="name a file", code="cannot-write"
-            )
-    elif os.path.exists(path):
-        raise _exists(path)
+        path = Path(files.realpath(path))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as raw:
+        if files.exists(path):
+            if not overwrite:
+                raise _exists(path)
+            if not files.is_file(path):
+                raise UsageError(
+                    f"cannot write the {what} {path}: it is no file", next_step="name a file", code="cannot-write"
+                )
+        with files.writer(files.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)) as raw:
             yield raw
             raw.flush()
-            os.fsync(raw.fileno())
-        _put_in_place(part, path, overwrite=overwrite)
+            files.fsync(raw.fileno())
+        _put_in_place(part, path, files, overwrite=overwrite)
     except OSError as error:
         raise UsageError(
             f"cannot write the {what} {path}: {error.strerror or error}",
@@ -61,39 +64,38 @@ def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         ) from error
     finally:
         with contextlib.suppress(OSError):
-            part.unlink()
+            files.unlink(part)
 
 
 class AppendOnlyFile:
-    """A file of JSON lines that only grows; use as a context manager or call `close`.
+    """A file of JSON lines that only grows, locked as long as it is open; use as a context manager or call `close`.
 
     Args:
         path: made with its directories where it is not there. A torn last line of an earlier crash is cut off first.
-        exclusive: hold a lock on the file as long as it is open, and refuse where another process holds it.
 
     Raises:
         UsageError: it cannot be opened or written.
         RefusedError: another process holds it open.
     """
 
-    def __init__(self, path: Path, *, exclusive: bool = True) -> None:
+    def __init__(self, path: Path, files: Files = FILES) -> None:
         self.path = path
+        self._files = files
         try:
-            make_directory(path.parent)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
+            make_directory(path.parent, files)
+            self._descriptor = files.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
         except OSError as error:
             raise _cannot_write(path, error) from error
         try:
-            if exclusive:
-                self._lock()
+            self._lock()
             self._cut_torn_line()
-            if not os.fstat(self._descriptor).st_size:
-                _sync_names(path)
+            if not files.fstat(self._descriptor).st_size:
+                _sync_names(path, files)
         except OSError as error:
-            os.close(self._descriptor)
+            self.close()
             raise _cannot_write(path, error) from error
         except BaseException:
-            os.close(self._descriptor)
+            self.close()
             raise
 
     def append(self, *records: Mapping[str, Any]) -> None:
@@ -104,22 +106,22 @@ class AppendOnlyFile:
         Raises:
             UsageError: they could not be written; then none of them counts.
         """
-        before = os.fstat(self._descriptor).st_size
+        before = self._files.fstat(self._descriptor).st_size
         try:
             for record in records:
                 line = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
                 while line:
-                    line = line[os.write(self._descriptor, line) :]
-                os.fsync(self._descriptor)
+                    line = line[self._files.write(self._descriptor, line) :]
+                self._files.fsync(self._descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, before)
+                self._files.ftruncate(self._descriptor, before)
             raise _cannot_write(self.path, error) from error
 
     def close(self) -> None:
         """Give the file, and its lock, back."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._files.close(self._descriptor)
             self._descriptor = -1
 
     def __enter__(self) -> Self:
@@ -132,11 +134,12 @@ class AppendOnlyFile:
 
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._files.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise self._held() from None
         # Whoever held it until now may have taken it away: a lock on a file without a name keeps nobody out.
-        if not self.path.exists() or not os.path.samestat(self.path.stat(), os.fstat(self._descriptor)):
+        files, path = self._files, self.path
+        if not files.exists(path) or not os.path.samestat(files.stat(path), files.fstat(self._descriptor)):
             raise self._held()
 
     def _held(self) -> RefusedError:
@@ -147,28 +150,28 @@ class AppendOnlyFile:
         )
 
     def _cut_torn_line(self) -> None:
-        size = os.fstat(self._descriptor).st_size
+        size = self._files.fstat(self._descriptor).st_size
         last = self._last_line(size)
         if last and is_torn(last):
-            os.ftruncate(self._descriptor, size - len(last))
-            os.fsync(self._descriptor)
+            self._files.ftruncate(self._descriptor, size - len(last))
+            self._files.fsync(self._descriptor)
 
     def _last_line(self, size: int) -> bytes:
         found, begin = b"", size
         while begin and b"\n" not in found[:-1]:
             begin = max(0, begin - _READ_AT_ONCE)
-            found = os.pread(self._descriptor, size - begin, begin)
+            found = self._files.pread(self._descriptor, size - begin, begin)
         return found[found.rfind(b"\n", 0, -1) + 1 :]
 
 
-def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_lines(path: Path, what: str, files: Files = FILES) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of an `AppendOnlyFile` with their line numbers; a torn last line is left out.
 
     Raises:
         BadInputError: it cannot be read, or a line is no JSON object; names the line.
     """
     try:
-        with path.open("rb") as file:
+        with files.reader(path) as file:
             for number, line in enumerate(file, start=1):
                 if is_torn(line) and not file.peek(1):
                     return
@@ -179,6 +182,12 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
         ) from error
 
 
+def files_of_lines(directory: Path, files: Files = FILES) -> tuple[Path, ...]:
+    """The files of a directory that are called ``*.jsonl``, by name; none where it is not there."""
+    names = files.listdir(directory) if files.exists(directory) else ()
+    return tuple(directory / name for name in sorted(names) if name.endswith(".jsonl"))
+
+
 def is_torn(last_line: bytes) -> bool:
     """Whether the last line of an `AppendOnlyFile` was not on the disk when the machine, or its writer, stopped.
 
@@ -187,12 +196,14 @@ def is_torn(last_line: bytes) -> bool:
     return not last_line.endswith(b"\n") or b"\0" in last_line
 
 
-def make_directory(path: Path) -> None:
+def make_directory(path: Path, files: Files = FILES) -> None:
     """Make a directory and those of its parents that are missing, for the owner only. Raises OSError."""
     # Path.mkdir goes by the umask alone for parents.
-    for parent in reversed([one for one in path.parents if not one.exists()]):
-        parent.mkdir(mode=_OWNER_ONLY_DIRECTORY, exist_ok=True)
-    path.mkdir(mode=_OWNER_ONLY_DIRECTORY, exist_ok=True)
+    for one in reversed([one for one in (path, *path.parents) if not files.exists(one)]):
+        with contextlib.suppress(FileExistsError):
+            files.mkdir(one, _OWNER_ONLY_DIRECTORY)
+    if not stat.S_ISDIR(files.stat(path).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
 def keep_from_others(path: Path) -> None:
@@ -208,26 +219,26 @@ def keep_from_others(path: Path) -> None:
             path.chmod(private)
 
 
-def sync_directory(path: Path) -> None:
+def _sync_directory(path: Path, files: Files) -> None:
     """Put the names in a directory on the disk. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = files.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        files.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
-def _sync_names(path: Path) -> None:
+def _sync_names(path: Path, files: Files) -> None:
     """Put the name of a file on the disk, and those of the directories that lead to it.
 
     Not only of those that were made just now: whoever made one may have been killed before it was on the disk.
     """
-    for directory in path.resolve().parents:
+    for directory in Path(files.realpath(path)).parents:
         try:
-            sync_directory(directory)
+            _sync_directory(directory, files)
         except PermissionError:  # who may not read it has not made what is in it
             return
-        if os.path.ismount(directory):
+        if files.ismount(directory):
             return
 
 
@@ -264,15 +275,15 @@ def _garbled(path: Path, number: int, what: str, why: str) -> BadInputError:
     )
 
 
-def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:
+def _put_in_place(part: Path, path: Path, files: Files, *, overwrite: bool) -> None:
     if overwrite:
-        os.replace(part, path)
+        files.replace(part, path)
     else:
         try:
-            os.link(part, path)  # unlike a rename, never takes the place of a file that has just appeared
+            files.link(part, path)  # unlike a rename, never takes the place of a file that has just appeared
         except FileExistsError:
             raise _exists(path) from None
-    sync_directory(path.parent)
+    _sync_directory(path.parent, files)
 
 
 def _exists(path: Path) -> UsageError:

@@ -96,8 +96,8 @@ def apply_plan(
         return ()
     require_authorization(hand, plan)
     name = plan_id(plan)
-    with cluster_lock(state_directory, cluster_id):
-        refuse_open_journals(state_directory, cluster_id, [one.address for one in plan.elections])
+    with cluster_lock(state_directory, cluster_id, ground.files):
+        refuse_open_journals(state_directory, cluster_id, [one.address for one in plan.elections], files=ground.files)
         audit.append(state_directory, ground=ground)
         path = journal_path(state_directory, cluster_id, name, ground.now_ms())
         with Journal.begin(

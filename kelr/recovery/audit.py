@@ -17,6 +17,7 @@ from typing import Any
 from kelr import __version__
 from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError, RefusedError
+from kelr.files import FILES, Files
 from kelr.recovery.places import audit_file
 from kelr.recovery.who import Who
 from kelr.sources.ground import MACHINE, Ground
@@ -119,6 +120,7 @@ def read(
     since_ms: int | None = None,
     topics: Sequence[str] | None = None,
     cluster_id: str | None = None,
+    files: Files = FILES,
 ) -> Iterator[AuditRecord]:
     """The audit log's lines, oldest first; none where there is no log yet.
 
@@ -131,9 +133,9 @@ def read(
         BadInputError: a line is no audit record; names the line.
     """
     path = audit_file(state_directory)
-    if not path.exists():
+    if not files.exists(path):
         return
-    for number, line in read_lines(path, "audit log"):
+    for number, line in read_lines(path, "audit log", files):
         record = _record(line, path, number)
         in_time = since_ms is None or record.at_ms >= since_ms
         if in_time and (topics is None or record.topic in topics) and cluster_id in {None, record.cluster_id}:
@@ -144,7 +146,7 @@ def _opened(path: Path, ground: Ground) -> AppendOnlyFile:
     deadline = ground.steady_s() + _LOCK_TIMEOUT_S
     while True:
         try:
-            return AppendOnlyFile(path)
+            return AppendOnlyFile(path, ground.files)
         except RefusedError:
             if ground.steady_s() > deadline:
                 raise

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.errors import BadInputError
+from kelr.files import FILES, Files
 from kelr.model import ElectionType, TopicPartition, Wish
 from kelr.recovery.json_file import first_problem, read_json
 
@@ -31,7 +32,7 @@ class ElectionEntry:
         return Wish(election, self.desired_leader, self.minimal_replicas)
 
 
-def read_election_file(path: Path) -> Mapping[TopicPartition, ElectionEntry]:
+def read_election_file(path: Path, files: Files = FILES) -> Mapping[TopicPartition, ElectionEntry]:
     """The partitions of the file with what is asked for each, in the file's order.
 
     Raises:
@@ -41,7 +42,7 @@ def read_election_file(path: Path) -> Mapping[TopicPartition, ElectionEntry]:
 
     from kelr.recovery.election_lines import FIELDS, ElectionFileLine  # noqa: PLC0415
 
-    text, document = read_json(path, "election file", max_bytes=MAX_ELECTION_FILE_BYTES)
+    text, document = read_json(path, "election file", max_bytes=MAX_ELECTION_FILE_BYTES, files=files)
     if not isinstance(document, dict) or "partitions" not in document:
         raise BadInputError(
             f'{path}: replica election data is missing the "partitions" field', next_step=_EXAMPLE, code="election-file"

@@ -84,12 +84,12 @@ def hold_topic(
     """
     site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
-    refuse_open_journals(state_directory, source.cluster().cluster_id, (), topics=(price.topic,))
+    refuse_open_journals(state_directory, source.cluster().cluster_id, (), topics=(price.topic,), files=ground.files)
     now = price_of_hold(price.topic, source=source, clock_ms=ground.now_ms, rules=rules)
     _refuse(price, now, force_reason)
     _authorize(hand, price.topic)
-    with cluster_lock(state_directory, now.cluster_id):
-        refuse_open_journals(state_directory, now.cluster_id, (), topics=(price.topic,))
+    with cluster_lock(state_directory, now.cluster_id, ground.files):
+        refuse_open_journals(state_directory, now.cluster_id, (), topics=(price.topic,), files=ground.files)
         audit.append(state_directory, ground=ground)
         path = journal_path(state_directory, now.cluster_id, f"hold-{price.topic}", ground.now_ms())
         with Journal.begin(

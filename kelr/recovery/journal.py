@@ -17,6 +17,7 @@ from typing import Any, Self
 from kelr import __version__
 from kelr.controller import Election
 from kelr.durable import AppendOnlyFile
+from kelr.files import FILES, Files
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Applied, Plan
 from kelr.recovery.consent import Consented
@@ -99,7 +100,7 @@ class Journal:
         keep_order: bool = False,
     ) -> Self:
         """A new journal with its first line. A hold has no plan."""
-        journal = cls(AppendOnlyFile(path), ground)
+        journal = cls(AppendOnlyFile(path, ground.files), ground)
         try:
             journal._write(
                 Line.BEGIN,
@@ -130,7 +131,7 @@ class Journal:
         Args:
             who: goes on with it; each request says so.
         """
-        return cls(AppendOnlyFile(path), ground, {**asdict(who), "command": command})
+        return cls(AppendOnlyFile(path, ground.files), ground, {**asdict(who), "command": command})
 
     def intend_orders(self, step: JournalStep, orders: Orders) -> None:
         """AlterPartitionReassignments is about to be sent: to reorder, or to restore."""
@@ -202,13 +203,13 @@ def journal_path(state_directory: Path, cluster_id: str | None, name: str, now_m
     return cluster_directory(state_directory, cluster_id) / JOURNAL_DIRECTORY / f"{name}-{now_ms}.jsonl"
 
 
-def cluster_lock(state_directory: Path, cluster_id: str | None) -> AppendOnlyFile:
+def cluster_lock(state_directory: Path, cluster_id: str | None, files: Files = FILES) -> AppendOnlyFile:
     """The lock that keeps two kelr of one machine from changing one cluster at once; given back when closed.
 
     Raises:
         RefusedError: another process holds it.
     """
-    return AppendOnlyFile(cluster_directory(state_directory, cluster_id) / LOCK_FILE)
+    return AppendOnlyFile(cluster_directory(state_directory, cluster_id) / LOCK_FILE, files)
 
 
 def _names(address: TopicPartition) -> dict[str, Any]:

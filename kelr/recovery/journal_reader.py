@@ -9,6 +9,7 @@ from typing import Any
 
 from kelr.durable import read_lines
 from kelr.errors import BadInputError
+from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
 from kelr.recovery.consent import Consented
@@ -122,14 +123,14 @@ class Journalled:
         return tuple(config for config in self.configs.values() if not config.restored)
 
 
-def read_journal(path: Path) -> Journalled:
+def read_journal(path: Path, files: Files = FILES) -> Journalled:
     """A journal from its file; a last line that a crash has torn is left out.
 
     Raises:
         BadInputError: it is none, or of a newer version; names the line.
     """
     found: Journalled | None = None
-    for number, line in read_lines(path, "journal"):
+    for number, line in read_lines(path, "journal", files):
         try:
             if found is None:
                 found = _begun(path, line)

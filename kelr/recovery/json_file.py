@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from kelr.durable import LongNumberError, json_integer
 from kelr.errors import BadInputError
+from kelr.files import FILES, Files
 from kelr.sources.field_problems import in_words
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _LONGEST_PLACE = 300
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
-def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
+def read_json(path: Path, what: str, *, max_bytes: int, files: Files = FILES) -> tuple[bytes, Any]:
     """The file's bytes and what they say.
 
     Stricter than `json.loads`: a key given twice, NaN and infinity are faults, since readers take them differently.
@@ -31,7 +32,7 @@ def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
     Raises:
         BadInputError: it cannot be read, is too large, is not UTF-8 or not JSON; names the line where there is one.
     """
-    text = _bytes(path, what, max_bytes)
+    text = _bytes(path, what, max_bytes, files)
     if text.startswith(_BYTE_ORDER_MARKS):
         raise BadInputError(
             f"{path} begins with a byte order mark: a {what} is UTF-8 without one",
@@ -98,11 +99,11 @@ def json_path(place: tuple[int | str, ...]) -> str:
     return path
 
 
-def _bytes(path: Path, what: str, max_bytes: int) -> bytes:
+def _bytes(path: Path, what: str, max_bytes: int, files: Files) -> bytes:
     try:
-        if path.exists() and not path.is_file():
+        if files.exists(path) and not files.is_file(path):
             raise BadInputError(f"{path} is not a regular file", next_step=f"give a file that holds the {what}")
-        with path.open("rb") as file:
+        with files.reader(path) as file:
             text = file.read(max_bytes + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

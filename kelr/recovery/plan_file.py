@@ -13,6 +13,7 @@ from typing import Any
 from kelr.durable import whole_file
 from kelr.engine.planning import content_of, digest_of
 from kelr.errors import BadInputError, UsageError
+from kelr.files import FILES, Files
 from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition, Wish
 from kelr.recovery.json_file import first_problem, read_json
 from kelr.recovery.plan_checks import problems
@@ -55,7 +56,7 @@ def _wish(planned: PlannedElection, *, edited: bool) -> Wish:
     return Wish(ElectionType.DESIGNATION, planned.elect, planned.minimal_replicas)
 
 
-def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
+def write_plan(plan: Plan, path: Path, *, overwrite: bool = False, files: Files = FILES) -> None:
     """Save a plan, readable by its owner only.
 
     Raises:
@@ -70,17 +71,17 @@ def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
             next_step="make several plans, each of some topics",
         )
     _saved(text, document, f"the plan for {path}")  # what cannot be read again is not written
-    with whole_file(path, "plan", overwrite=overwrite) as file:
+    with whole_file(path, "plan", overwrite=overwrite, files=files) as file:
         file.write(text)
 
 
-def read_plan(path: Path) -> SavedPlan:
+def read_plan(path: Path, files: Files = FILES) -> SavedPlan:
     """Read a plan file.
 
     Raises:
         BadInputError: not a plan, garbled, of a newer version, or at odds with itself; names file and place.
     """
-    text, document = read_json(path, "plan", max_bytes=MAX_PLAN_BYTES)
+    text, document = read_json(path, "plan", max_bytes=MAX_PLAN_BYTES, files=files)
     return _saved(text, document, str(path))
 
 

@@ -60,10 +60,10 @@ def resume(
     """
     site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
-    refuse_another_cluster(site, read_journal(path))
-    cluster_id = read_journal(path).cluster_id
-    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground, who, command) as journal:
-        return _Resuming(site, journal, read_journal(path), batch, command).all()
+    refuse_another_cluster(site, read_journal(path, ground.files))
+    cluster_id = read_journal(path, ground.files).cluster_id
+    with cluster_lock(state_directory, cluster_id, ground.files), Journal.reopen(path, ground, who, command) as journal:
+        return _Resuming(site, journal, read_journal(path, ground.files), batch, command).all()
 
 
 class _Resuming:
@@ -90,7 +90,7 @@ class _Resuming:
                 results, unrecorded = error.results, error.message
         elif mended.settled:
             unrecorded = end_of(self._journal, Ending.RESUMED)
-        closed = read_journal(self._journal.path).ending is not None
+        closed = read_journal(self._journal.path, self._site.ground.files).ending is not None
         return PutRight(
             journalled.path.stem,
             journalled.plan_id,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from os import SEEK_END
 from pathlib import Path
 
-from kelr.durable import is_torn
+from kelr.durable import files_of_lines, is_torn
 from kelr.errors import BadInputError, RefusedError
+from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.recovery.journal import JOURNAL_DIRECTORY
 from kelr.recovery.journal_reader import Journalled, read_journal
@@ -16,13 +18,13 @@ _SHOWN = 3
 _LONGEST_END = 4096
 
 
-def journal_files(state_directory: Path, cluster_id: str | None) -> tuple[Path, ...]:
+def journal_files(state_directory: Path, cluster_id: str | None, files: Files = FILES) -> tuple[Path, ...]:
     """The cluster's journals, oldest first."""
     directory = cluster_directory(state_directory, cluster_id) / JOURNAL_DIRECTORY
-    return tuple(sorted(directory.glob("*.jsonl"), key=_age)) if directory.is_dir() else ()
+    return tuple(sorted(files_of_lines(directory, files), key=_age))
 
 
-def open_journals(state_directory: Path, cluster_id: str | None) -> tuple[Journalled, ...]:
+def open_journals(state_directory: Path, cluster_id: str | None, files: Files = FILES) -> tuple[Journalled, ...]:
     """The journals that something may be left of, oldest first.
 
     One that a crash left without its first whole line has asked nothing of the cluster, and counts for nothing.
@@ -30,24 +32,24 @@ def open_journals(state_directory: Path, cluster_id: str | None) -> tuple[Journa
     Raises:
         BadInputError: a journal is garbled; names file and line.
     """
-    files = journal_files(state_directory, cluster_id)
-    found = (read_journal(path) for path in files if not is_blank(path) and not is_ended(path))
+    paths = journal_files(state_directory, cluster_id, files)
+    found = (read_journal(path, files) for path in paths if not is_blank(path, files) and not is_ended(path, files))
     return tuple(journal for journal in found if journal.ending is None)
 
 
-def find_journal(state_directory: Path, cluster_id: str | None, name: str | None) -> Path:
+def find_journal(state_directory: Path, cluster_id: str | None, name: str | None, files: Files = FILES) -> Path:
     """The journal of this file name, path, plan id or beginning of one; without a name the newest that is open.
 
     Raises:
         BadInputError: there is none, or several fit.
     """
-    if name is not None and Path(name).is_file():
+    if name is not None and files.is_file(Path(name)):
         return Path(name)
-    files = [path for path in journal_files(state_directory, cluster_id) if not is_blank(path)]
+    paths = [path for path in journal_files(state_directory, cluster_id, files) if not is_blank(path, files)]
     if name is None:
-        fitting = [journal.path for journal in open_journals(state_directory, cluster_id)][-1:]
+        fitting = [journal.path for journal in open_journals(state_directory, cluster_id, files)][-1:]
     else:
-        fitting = [path for path in files if path.name == name or path.stem.startswith(name)]
+        fitting = [path for path in paths if path.name == name or path.stem.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
     if name is None:
@@ -57,7 +59,7 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
             code="no-open-journal",
         )
     if not fitting:
-        names = ", ".join(path.stem for path in files[-_SHOWN:]) or "none"
+        names = ", ".join(path.stem for path in paths[-_SHOWN:]) or "none"
         raise BadInputError(
             f"no journal is called {name}", next_step=f"the newest ones: {names}", code="journal-unknown"
         )
@@ -74,11 +76,12 @@ def refuse_open_journals(
     addresses: Collection[TopicPartition],
     *,
     topics: Collection[str] = (),
+    files: Files = FILES,
 ) -> None:
     """Raises RefusedError where an earlier run was cut short that concerns one of these partitions, or of all
     partitions of these topics: what it left behind would be taken for the state of the cluster."""
     wanted, held = set(addresses), {*topics, *(one.topic for one in addresses)}
-    for journal in open_journals(state_directory, cluster_id):
+    for journal in open_journals(state_directory, cluster_id, files):
         known = {*journal.partitions, *journal.planned}
         common = sorted(at for at in known if at in wanted or at.topic in topics)
         configs = sorted({topic for topic, _ in journal.configs} & held)
@@ -92,16 +95,16 @@ def refuse_open_journals(
             )
 
 
-def is_blank(path: Path) -> bool:
+def is_blank(path: Path, files: Files = FILES) -> bool:
     """Whether a crash left the journal without its first whole line: nothing was asked of the cluster."""
-    with path.open("rb") as file:
+    with files.reader(path) as file:
         return is_torn(file.readline()) and not file.peek(1)
 
 
-def is_ended(path: Path) -> bool:
+def is_ended(path: Path, files: Files = FILES) -> bool:
     """Whether its last line says that nothing is left: told without reading the plan in it."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _LONGEST_END))
+    with files.reader(path) as file:
+        file.seek(max(0, file.seek(0, SEEK_END) - _LONGEST_END))
         return file.read().rpartition(b"\n")[0].rpartition(b"\n")[2].startswith(b'{"line":"end",')
 
 

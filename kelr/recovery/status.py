@@ -10,6 +10,7 @@ from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, RefusedError
+from kelr.files import FILES, Files
 from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord
@@ -125,7 +126,7 @@ class RecoveryStatus:
         return not (self.journals or self.reordered or self.garbled or unread)
 
 
-def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -> RecoveryStatus:
+def status(source: Source, state_directory: Path, *, plan: Plan | None = None, files: Files = FILES) -> RecoveryStatus:
     """What is left of earlier runs on the source's cluster.
 
     Args:
@@ -144,11 +145,11 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
             code="plan-other-cluster",
         )
     journals, garbled = [], []
-    for path in journal_files(state_directory, cluster_id):
-        if is_blank(path) or is_ended(path):
+    for path in journal_files(state_directory, cluster_id, files):
+        if is_blank(path, files) or is_ended(path, files):
             continue
         try:
-            journalled = read_journal(path)
+            journalled = read_journal(path, files)
         except BadInputError as error:
             garbled.append(error.message)
             continue
@@ -157,12 +158,12 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
     elections = () if plan is None else plan.elections
     told, recorded = _read(source, elections), []
     try:
-        recorded = list(audit.read(state_directory, cluster_id=cluster_id)) if elections else []
+        recorded = list(audit.read(state_directory, cluster_id=cluster_id, files=files)) if elections else []
     except BadInputError as error:
         garbled.append(error.message)
     return RecoveryStatus(
         cluster_id=cluster_id,
-        at_work=_at_work(state_directory, cluster_id),
+        at_work=_at_work(state_directory, cluster_id, files),
         journals=tuple(journals),
         plan_id=None if plan is None else plan_id(plan),
         plan_partitions=_partitions(told, elections, None),
@@ -304,11 +305,11 @@ def _of_config(config: WrittenConfig, now: str | None, error: str | None) -> tup
     return True, "not restored yet"
 
 
-def _at_work(state_directory: Path, cluster_id: str | None) -> bool:
-    if not (cluster_directory(state_directory, cluster_id) / LOCK_FILE).exists():
+def _at_work(state_directory: Path, cluster_id: str | None, files: Files) -> bool:
+    if not files.exists(cluster_directory(state_directory, cluster_id) / LOCK_FILE):
         return False
     try:
-        cluster_lock(state_directory, cluster_id).close()
+        cluster_lock(state_directory, cluster_id, files).close()
     except RefusedError:
         return True
     return False

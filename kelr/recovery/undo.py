@@ -55,10 +55,10 @@ def undo(
     """
     site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
-    refuse_another_cluster(site, read_journal(path))
-    cluster_id = read_journal(path).cluster_id
-    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, ground, who, command) as journal:
-        return _undone(site, journal, read_journal(path), command)
+    refuse_another_cluster(site, read_journal(path, ground.files))
+    cluster_id = read_journal(path, ground.files).cluster_id
+    with cluster_lock(state_directory, cluster_id, ground.files), Journal.reopen(path, ground, who, command) as journal:
+        return _undone(site, journal, read_journal(path, ground.files), command)
 
 
 def undo_plan(
@@ -81,7 +81,7 @@ def undo_plan(
     site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
     cluster_id = refuse_another(plan, site)
-    with cluster_lock(state_directory, cluster_id):
+    with cluster_lock(state_directory, cluster_id, ground.files):
         reordered = reordered_by(plan, site)
         path = journal_path(state_directory, cluster_id, f"{plan_id(plan)}-undo", ground.now_ms())
         with Journal.begin(
@@ -94,7 +94,7 @@ def undo_plan(
             plan_id=plan_id(plan),
             consented=Consented(),
         ) as journal:
-            return _undone(site, journal, read_journal(path), command, also=reordered)
+            return _undone(site, journal, read_journal(path, ground.files), command, also=reordered)
 
 
 def reordered_by(plan: Plan, site: Site) -> tuple[TopicPartition, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import IO, BinaryIO, Self
 
 from kelr.durable import whole_file
 from kelr.errors import BadInputError
+from kelr.files import FILES, Files
 from kelr.rescue.manifest import (
     MANIFEST_NAME,
     MAX_MANIFEST_BYTES,
@@ -36,13 +37,13 @@ _AGAIN = "get the file again, or dump again"
 
 
 @contextmanager
-def write_dump(path: Path, *, taken_at_ms: int, overwrite: bool) -> Iterator[DumpWriter]:
+def write_dump(path: Path, *, taken_at_ms: int, overwrite: bool, files: Files = FILES) -> Iterator[DumpWriter]:
     """A rescue file that appears under its name when all of it, manifest included, is on the disk.
 
     Raises:
         UsageError: it exists and `overwrite` is not set, or it cannot be written.
     """
-    with whole_file(path, _WHAT, overwrite=overwrite) as raw:
+    with whole_file(path, _WHAT, overwrite=overwrite, files=files) as raw:
         writer = DumpWriter(raw, taken_at_ms)
         try:
             yield writer
@@ -170,8 +171,12 @@ class _Counts:
 class Dump:
     """A rescue file, open and verified; use as a context manager."""
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile, manifest: Manifest, sha256: str) -> None:
+    def __init__(
+        self, path: Path, archive: zipfile.ZipFile, manifest: Manifest, sha256: str, close: Callable[[], None]
+    ) -> None:
         self.path = path
+        self.close = close
+        """Give the file back."""
         self.manifest = manifest
         self.sha256 = sha256
         """Of the manifest, and through it of every segment: what names this dump."""
@@ -187,9 +192,6 @@ class Dump:
             with self._zip.open(segment.name) as member:
                 yield from _batches(member, segment, f"{self.path}, {segment.name}")
 
-    def close(self) -> None:
-        self._zip.close()
-
     def __enter__(self) -> Self:
         return self
 
@@ -199,48 +201,47 @@ class Dump:
         self.close()
 
 
-def open_dump(path: Path) -> Dump:
+def open_dump(path: Path, files: Files = FILES) -> Dump:
     """Open a rescue file and verify all of it: its manifest, and every segment's hash, checksums and offsets.
 
     Raises:
         BadInputError: it cannot be read, is no rescue file, or is not as it was written.
     """
-    archive = _opened(path)
-    try:
-        with _garbled_zip(path):
-            return _verified(path, archive)
-    except BaseException:
-        archive.close()
-        raise
+    with ExitStack() as opened, _garbled_zip(path):
+        archive = opened.enter_context(_opened(path, files))
+        manifest, sha256 = _verified(path, archive, files)
+        return Dump(path, archive, manifest, sha256, opened.pop_all().close)
 
 
-def read_head(path: Path) -> tuple[Manifest, str]:
+def read_head(path: Path, files: Files = FILES) -> tuple[Manifest, str]:
     """The manifest of a rescue file, and its SHA-256, which names the dump; its segments are not looked at.
 
     Raises:
         BadInputError: it cannot be read, or is no rescue file.
     """
-    with _opened(path) as archive, _garbled_zip(path):
-        return _head(path, archive)
+    with _garbled_zip(path), _opened(path, files) as archive:
+        return _head(path, archive, files)
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except OSError as error:
-        raise _cannot_read(path, error) from error
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise _no_rescue_file(path, f"not a zip file, or cut short ({error})") from error
+@contextmanager
+def _opened(path: Path, files: Files) -> Iterator[zipfile.ZipFile]:
+    with files.reader(path) as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise _no_rescue_file(path, f"not a zip file, or cut short ({error})") from error
+        with archive:
+            yield archive
 
 
-def _head(path: Path, archive: zipfile.ZipFile) -> tuple[Manifest, str]:
+def _head(path: Path, archive: zipfile.ZipFile, files: Files) -> tuple[Manifest, str]:
     members = archive.infolist()
     names = [member.filename for member in members]
     if MANIFEST_NAME not in names:
         raise _no_rescue_file(path, f"it has no {MANIFEST_NAME}")
     if len(set(names)) != len(names):
         raise _no_rescue_file(path, "it has two members of one name")
-    size = path.stat().st_size
+    size = files.stat(path).st_size
     if any(member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members):
         raise _no_rescue_file(path, "its members are compressed or encrypted")
     if sum(member.file_size for member in members) > size:
@@ -258,12 +259,12 @@ def _head(path: Path, archive: zipfile.ZipFile) -> tuple[Manifest, str]:
     return manifest, hashlib.sha256(data).hexdigest()
 
 
-def _verified(path: Path, archive: zipfile.ZipFile) -> Dump:
-    manifest, sha256 = _head(path, archive)
+def _verified(path: Path, archive: zipfile.ZipFile, files: Files) -> tuple[Manifest, str]:
+    manifest, sha256 = _head(path, archive, files)
     for tail in manifest.tails:
         for segment in tail.segments:
             _verify_segment(path, archive, segment)
-    return Dump(path, archive, manifest, sha256)
+    return manifest, sha256
 
 
 def _verify_segment(path: Path, archive: zipfile.ZipFile, segment: SavedSegment) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kelr import __version__
 from kelr.errors import BadInputError
+from kelr.files import FILES, Files
 from kelr.model import ReplicaLog
 from kelr.rescue.archive import TailWriter, write_dump
 from kelr.rescue.choose import Wanted
@@ -38,6 +39,7 @@ def dump(
     plan_id: str | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
+    files: Files = FILES,
 ) -> Manifest:
     """Save these tails in a rescue file, which appears only when it is whole. What could not be read is a gap in the
     manifest, and no error: whatever can be saved is.
@@ -51,7 +53,7 @@ def dump(
     """
     ordered = sorted(wanted, key=lambda one: (one[0].state.address, one[0].from_offset, one[0].replica))
     count = _Count(sum(one.to_offset - one.from_offset for one, _ in ordered), progress)
-    with write_dump(path, taken_at_ms=taken_at_ms, overwrite=overwrite) as writer:
+    with write_dump(path, taken_at_ms=taken_at_ms, overwrite=overwrite, files=files) as writer:
         tails = []
         for named, source in ordered:
             one = _from_the_beginning(named, source)

@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from kelr import __version__
-from kelr.durable import AppendOnlyFile, read_lines
+from kelr.durable import AppendOnlyFile, files_of_lines, read_lines
 from kelr.errors import BadInputError
+from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.rescue.archive import read_head
 
@@ -65,11 +66,12 @@ class ReplayJournal:
         BadInputError: what is there is garbled.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any], files: Files = FILES) -> None:
         self.path = path
-        self._file = AppendOnlyFile(path)
+        self._files = files
+        self._file = AppendOnlyFile(path, files)
         try:
-            self.checkpoints, self.finished, is_new = _read(path)
+            self.checkpoints, self.finished, is_new = _read(path, files)
         except BaseException:
             self._file.close()
             raise
@@ -110,7 +112,8 @@ class ReplayJournal:
     def close(self) -> None:
         """Give it, and its lock, back. A run that sent nothing leaves no file."""
         if self._head is not None:
-            self.path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                self._files.unlink(self.path)
         self._file.close()
 
     def _append(self, record: Mapping[str, Any]) -> None:
@@ -126,27 +129,27 @@ class ReplayJournal:
         self.close()
 
 
-def is_replayed(saved: Path, directory: Path) -> bool:
+def is_replayed(saved: Path, directory: Path, files: Files = FILES) -> bool:
     """Whether replays here have come to an end with every partition of this rescue file. What is garbled is not.
 
     Args:
         directory: as of `journal_file`.
     """
     with suppress(BadInputError):
-        manifest, sha256 = read_head(saved)
-        return {tail.address for tail in manifest.tails} <= replayed(directory, sha256)
+        manifest, sha256 = read_head(saved, files)
+        return {tail.address for tail in manifest.tails} <= replayed(directory, sha256, files)
     return False
 
 
-def replayed(directory: Path, dump_sha256: str) -> frozenset[TopicPartition]:
+def replayed(directory: Path, dump_sha256: str, files: Files = FILES) -> frozenset[TopicPartition]:
     """The partitions of this dump that a replay here has come to its end with.
 
     Raises:
         BadInputError: a journal is garbled.
     """
     found: set[TopicPartition] = set()
-    for path in sorted((directory / "replays").glob("*.jsonl")):
-        lines = [line for _, line in read_lines(path, _WHAT)]
+    for path in files_of_lines(directory / "replays", files):
+        lines = [line for _, line in read_lines(path, _WHAT, files)]
         if lines and lines[0].get("dump") == dump_sha256 and "finished" in lines[-1]:
             try:
                 found.update(TopicPartition(*one) for line in lines for one in line.get("partitions", ()))
@@ -155,11 +158,11 @@ def replayed(directory: Path, dump_sha256: str) -> frozenset[TopicPartition]:
     return frozenset(found)
 
 
-def _read(path: Path) -> tuple[dict[TopicPartition, Checkpoint], bool, bool]:
+def _read(path: Path, files: Files) -> tuple[dict[TopicPartition, Checkpoint], bool, bool]:
     """(how far each partition has come, whether the last run came to its end, whether there was none)."""
     checkpoints: dict[TopicPartition, Checkpoint] = {}
     finished, is_new = False, True
-    for number, line in read_lines(path, _WHAT):
+    for number, line in read_lines(path, _WHAT, files):
         if is_new:
             is_new = False
             if line.get("kind") != _KIND or line.get("version") != _VERSION:

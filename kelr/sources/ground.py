@@ -1,7 +1,7 @@
-"""The ground that kelr stands on: the clocks of its machine, and waiting.
+"""The ground that kelr stands on: the clocks of its machine, waiting, and the file system.
 
-Whoever changes a cluster, or waits for it, is given a `Ground` and asks nothing else for the time: tests give one whose
-time is their own. Files are `kelr.durable`'s.
+Whoever changes a cluster, or waits for it, is given a `Ground` and asks nothing else for the time or for files: tests
+give one whose time, and disk, are their own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from kelr.files import FILES, Files
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -50,6 +52,8 @@ class Instant:
 
 class Ground:
     """The machine that kelr runs on."""
+
+    files: Files = FILES
 
     def now_ms(self) -> int:
         """The wall clock, in milliseconds since 1970 UTC: for people, and for what people have written. It steps."""

@@ -9,6 +9,7 @@ import pytest
 
 from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError
+from kelr.files import FILES
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -44,7 +45,7 @@ def test_a_journal_has_its_name_before_anything_is_asked(
     state, names, world = tmp_path / "home" / "state", _Names(), leaderless()
     if killed_before:
         journal_path(state, CLUSTER_ID, "earlier", 1).parent.mkdir(parents=True)
-    monkeypatch.setattr(os, "fsync", names.fsync)
+    monkeypatch.setattr(FILES, "fsync", names.fsync)
     world.kill_at = 0
     with pytest.raises(Killed):
         apply_plan(world.plan(), **world.common(state), consented=CONSENT)
@@ -144,7 +145,7 @@ def test_of_many_lines_that_are_written_together_the_last_alone_can_be_torn(
             synced[0] = len(cuts[-1][1])
         sync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(FILES, "fsync", fsync)
     with AppendOnlyFile(path) as file:
         file.append(*({"number": number, "text": "x" * 3 * BLOCK} for number in range(4)))
     monkeypatch.undo()
