@@ -30,26 +30,19 @@ _REFUSALS = frozenset({
     UNKNOWN_TOPIC,
     NOT_SENT,
 })  # fmt: skip
-_ELECTS_NOBODY = frozenset({"ELIGIBLE_LEADERS_NOT_AVAILABLE", "PREFERRED_LEADER_NOT_AVAILABLE"})
 
 
 def is_refusal(error: str) -> bool:
     """Whether an answer proves that a request was not carried out, and never will be.
 
     The lack of an ACL does, too. No other answer does: a controller that resigns right after it has written answers
-    NOT_CONTROLLER.
+    NOT_CONTROLLER. And a broker sends what it passes on once more where the controller goes before it answers
+    (NodeToControllerRequestThread.handleResponse), so that the answer is that of the second time: an election is
+    ELECTION_NOT_NEEDED since the first time elected the leader, PREFERRED_LEADER_NOT_AVAILABLE since it elected another
+    than the preferred one, ELIGIBLE_LEADERS_NOT_AVAILABLE since whom it elected has died meanwhile
+    (ReplicationControlManager.electLeader, which answers each of them for want of a record to write, this time).
     """
     return error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED")
-
-
-def elects_nobody(error: str) -> bool:
-    """Whether an answer to an election proves that it elected nobody, and never will: also where nobody can lead
-    (ReplicationControlManager.electLeader: no record is written then).
-
-    ELECTION_NOT_NEEDED proves nothing: a broker sends what it passes on once more where the controller goes before it
-    answers (NodeToControllerRequestThread.handleResponse), and the leader may be that of the first time.
-    """
-    return is_refusal(error) or error in _ELECTS_NOBODY
 
 
 class Hand(Protocol):

@@ -13,7 +13,7 @@ from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import NO_ERROR, UNCERTAIN, elects_nobody, is_refusal
+from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
 from kelr.recovery.who import Who
@@ -229,7 +229,7 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
             one.uncertain[step] = _moment(line)
         elif step is JournalStep.REORDER and names["error"] == NO_ERROR:
             one.stands = not one.is_loose(JournalStep.RESTORE)
-        elif step is JournalStep.ELECT and elects_nobody(names["error"]):
+        elif step is JournalStep.ELECT and is_refusal(names["error"]):
             one.elected = one.elected_before
         elif step is JournalStep.REORDER and is_refusal(names["error"]):
             one.moved = one.moved_before

@@ -15,7 +15,7 @@ from kelr.engine.planning.words import late_election
 from kelr.errors import ConnectError, UsageError
 from kelr.model import ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied
-from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, elects_nobody, is_refusal
+from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, is_refusal
 from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
@@ -203,7 +203,7 @@ class Requests:
         elif step is JournalStep.RESTORE:
             self.moved -= {at for at in asked if answers[at] == NO_ERROR} - moved_or_may_be
         elif step is JournalStep.ELECT:
-            self.elected -= {at for at in asked if elects_nobody(answers[at])} - elected_before
+            self.elected -= {at for at in asked if is_refusal(answers[at])} - elected_before
         self.note(lambda: self.journal.answer(step, answers))
         return answers
 

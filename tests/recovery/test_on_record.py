@@ -87,17 +87,32 @@ def test_an_unclean_election_that_took_another_one_counts(tmp_path: Path) -> Non
     )
 
 
-def test_that_somebody_leads_already_may_be_by_this_very_election(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", ["ELECTION_NOT_NEEDED", "PREFERRED_LEADER_NOT_AVAILABLE"])
+def test_that_somebody_leads_already_may_be_by_this_very_election(tmp_path: Path, answer: str) -> None:
     """The controller goes before it answers; the broker that passed the election on sends it to the next one."""
     world = leaderless()
     plan = world.plan(WISH)
-    world.faults["elect"] = [Fault("ELECTION_NOT_NEEDED", done=True)]
+    world.faults["elect"] = [Fault(answer, done=True)]
     world.happens[BEFORE_ELECT] = dies(world, 2)
     (result,) = apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
     assert (result.ended, result.leader, result.asked) == (Ended.OTHER_LEADER, 3, True)
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.unread) == (3, (1, 2))
+
+
+def test_that_nobody_can_lead_may_be_since_whom_this_very_election_elected_has_died(tmp_path: Path) -> None:
+    """As above, and there is no replica left when the next controller is asked."""
+    world = leaderless()
+    plan = world.plan(WISH)
+    world.faults["elect"] = [Fault("ELIGIBLE_LEADERS_NOT_AVAILABLE", done=True)]
+    world.happens[BEFORE_ELECT] = dies(world, 3)
+    world.happens[AFTER_ELECT] = dies(world, 2)
+    (result,) = apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
+    assert (result.ended, result.leader, result.asked) == (Ended.NO_LEADER, None, True)
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.unread) == (None, (1, 2, 3))
 
 
 def test_an_election_counts_when_resume_refuses_it_since_whom_it_elected_has_died(tmp_path: Path) -> None:
@@ -160,7 +175,8 @@ def test_of_which_elections_another_replica_may_come_late(tmp_path: Path, method
     ("faults", "asked"),
     [
         ([Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)], False),
-        ([Fault("ELIGIBLE_LEADERS_NOT_AVAILABLE", done=False)], False),
+        ([Fault("ELIGIBLE_LEADERS_NOT_AVAILABLE", done=False)], True),
+        ([Fault("PREFERRED_LEADER_NOT_AVAILABLE", done=False)], True),
         ([Fault(NO_ANSWER, done=False), Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)], True),
         ([Fault("UNKNOWN_SERVER_ERROR", done=False)], True),
         ([Fault("ELECTION_NOT_NEEDED", done=False)], True),
