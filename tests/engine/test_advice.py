@@ -17,6 +17,7 @@ from kelr.model import (
     Bounds,
     BrokerStatus,
     Cluster,
+    ConfigSource,
     Decision,
     ElectionType,
     Grade,
@@ -253,7 +254,9 @@ def test_a_periodic_election_beside_a_dead_unread_replica_is_forbidden(ends: tup
     assert (advice.action, advice.until) == (AdviceAction.GET_MORE_INFORMATION, "")
     assert advice.text == (
         "Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects 1 within"
-        " minutes, and the log of broker 3 was not read, and may be better. Then look again."
+        " minutes, and the log of broker 3 was not read, and may be better. Then look again. Once it is led, write back"
+        " what it was: the same command with --delete-config unclean.leader.election.enable in place of --add-config:"
+        " the topic has none of its own now."
     )
     assert advice.stock == (
         "kafka-configs.sh {stock} --alter --entity-type topics --entity-name orders --add-config"
@@ -262,6 +265,37 @@ def test_a_periodic_election_beside_a_dead_unread_replica_is_forbidden(ends: tup
     assert advice.command == ("explain", "orders:0")
     best = 1 if ends[0] > ends[1] else 2
     assert advice.alternative.startswith(f"If that cannot be done: designate {best}, which loses an UNKNOWN number")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (ConfigSource.TOPIC, "with unclean.leader.election.enable=true, which the topic has of its own now."),
+        (
+            ConfigSource.CLUSTER_DEFAULT,
+            "with --delete-config unclean.leader.election.enable in place of --add-config: the topic has none of its"
+            " own now.",
+        ),
+        (
+            ConfigSource.UNKNOWN,
+            "with --delete-config unclean.leader.election.enable in place of --add-config, or with true where the topic"
+            " has that of its own: which of the two was not read.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("leader", [None, 1])
+def test_a_config_that_is_written_for_a_while_is_written_back(
+    source: ConfigSource, said: str, leader: int | None
+) -> None:
+    """Also where Kafka 4.0 recorded a dead leader (KAFKA-19522), whose advice named no command."""
+    state, cluster = leaderless((1, 2, 3), elr=(3,)), cluster_of(live=(2,), fenced=(1, 3))
+    if leader is not None:
+        state = replace(state, leader=leader, isr=(leader,), elr=())
+    asked = snapshot_of(state, cluster, [silent(1), log_of(2, (0, 10)), silent(3)], unclean=True)
+    configs = {state.topic: replace(asked.configs[state.topic], unclean_leader_election_source=source)}
+    advice = decide(replace(asked, configs=configs), state, ELR_4_0).advice
+    assert advice.text.endswith(f" Once it is led, write back what it was: the same command {said}")
+    assert advice.stock.endswith("--entity-name orders --add-config unclean.leader.election.enable=false")
 
 
 @pytest.mark.parametrize("live", [(1,), ()])

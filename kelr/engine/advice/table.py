@@ -46,6 +46,7 @@ from kelr.model import (
     Advice,
     AdviceAction,
     BrokerStatus,
+    ConfigSource,
     ElectedBy,
     ElectionType,
     Grade,
@@ -541,14 +542,14 @@ def _forbid_it(case: Case, found: Findings, why: str, then: str = "") -> Advice:
     """Write the config first, with the command that does: waiting elects."""
     text = (
         f"Write {_UNCLEAN}=false to the topic at once: else Kafka's periodic task elects {found.elected} within"
-        f" minutes, and {why}. {then or 'Then look again.'}"
+        f" minutes, and {why}. {then or 'Then look again.'}{_as_it_was(case)}"
     )
     alternative, designate = or_designate(case, found, "If that cannot be done")
     return Advice(
         AdviceAction.GET_MORE_INFORMATION,
         text,
         alternative=alternative,
-        stock=topic_config(case.state.topic, _UNCLEAN, "false"),
+        stock=_forbidding(case),
         command=("log-info", case.name) if then else ("explain", case.name),
         designate=designate,
     )
@@ -557,8 +558,25 @@ def _forbid_it(case: Case, found: Findings, why: str, then: str = "") -> Advice:
 _UNCLEAN = "unclean.leader.election.enable"
 
 
+def _forbidding(case: Case) -> str:
+    return topic_config(case.state.topic, _UNCLEAN, "false")
+
+
+def _as_it_was(case: Case) -> str:
+    """How the config is put back afterwards, by where its value comes from before it is written."""
+    source = case.config.unclean_leader_election_source
+    once = " Once it is led, write back what it was: the same command"
+    if source is ConfigSource.TOPIC:
+        return f"{once} with {_UNCLEAN}=true, which the topic has of its own now."
+    once += f" with --delete-config {_UNCLEAN} in place of --add-config"
+    if source is ConfigSource.UNKNOWN:
+        return f"{once}, or with true where the topic has that of its own: which of the two was not read."
+    return f"{once}: the topic has none of its own now."
+
+
 def _leader_not_live(case: Case, found: Findings) -> Advice:
     leader = case.state.leader
+    stock = ""
     text = (
         f"Broker {leader} leads on paper and is {case.status(leader or 0)}. If it has just stopped, its session has not"
         " expired yet: look again in a few seconds."
@@ -570,12 +588,13 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
             return replace(held_back, text=f"{text}. {held_back.text}")
         if leader is not None and case.may_be_replaced_on_return(leader):
             text += (
-                f". Write unclean.leader.election.enable=false to the topic before {leader} is back: after an unclean"
-                " shutdown its return makes any live replica the leader. Then"
+                f". Write {_UNCLEAN}=false to the topic before {leader} is back: after an unclean"
+                f" shutdown its return makes any live replica the leader. Then bring {leader} back."
+                f"{_whatever_it_holds(case, leader)}{_as_it_was(case)}"
             )
+            stock = _forbidding(case)
         else:
-            text += ":"
-        text += f" bring {leader} back.{_whatever_it_holds(case, leader)}"
+            text += f": bring {leader} back.{_whatever_it_holds(case, leader)}"
     alternative, designate = "", None
     if found.elected is None:
         condition = f"If this stays and {leader} cannot come back"
@@ -590,6 +609,7 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         text,
         leader,
         alternative=alternative,
+        stock=stock,
         command=watch_it(case),
         designate=designate,
         until=UNTIL_FENCED,
