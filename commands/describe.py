@@ -18,6 +18,7 @@ from kelr.model import Selection, Situation, TopicError, TopicPartition
 from kelr.model.rows import unseen
 from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import Filters, SurveyPage, survey
+from kelr.view.formats import OutputFormat
 
 Summarize = Annotated[bool, typer.Option("--summary", help="Only counts, by situation and by broker.")]
 Check = Annotated[
@@ -165,6 +166,8 @@ def _list(session: Session, source: Source, selection: Selection, pages: Iterabl
 
     result = _Result()
     targets = [str(target) for target in selection.targets]
+    if session.output.format is OutputFormat.WIDE:
+        _learn_cordons(source)
     with DescribeReport(session.output, source.cluster(), source=source.name, targets=targets) as report:
         for page in pages:
             report.add(page.partitions, page.topic_errors)
@@ -172,6 +175,16 @@ def _list(session: Session, source: Source, selection: Selection, pages: Iterabl
         result.unsaved = _unsaved(session, source, selection)
         report.finish(read=result.read, undecided=result.undecided, cut_at=result.cut_at, unsaved=result.unsaved)
     return result
+
+
+def _learn_cordons(source: Source) -> None:
+    """What only the widest table shows, and takes a question to every broker."""
+    from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the connections along
+    from kelr.sources.quorum_source import without_log  # noqa: PLC0415
+
+    live = without_log(source)
+    if isinstance(live, LiveSource):
+        live.learn_cordons()
 
 
 def _summarize(session: Session, source: Source, selection: Selection, pages: Iterable[SurveyPage]) -> _Result:

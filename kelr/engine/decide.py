@@ -23,6 +23,7 @@ from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
 from kelr.engine.recovery.prediction import awaited, recovery_now, situation_under_recovery
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_choice, notes_on_the_rules, undecided
+from kelr.engine.reordering import cordoned
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural
@@ -331,6 +332,15 @@ def _not_told_apart(case: Case, forecasts: tuple[Forecast, ...]) -> Iterator[str
         )
 
 
+def _cordons(case: Case) -> Iterator[str]:
+    which = cordoned(case) if case.state.leader not in case.electable else ()
+    if which:
+        yield (
+            f"{brokers(which)} {agree(len(which), 'is', 'are')} cordoned (cordoned.log.dirs): Kafka takes no order of"
+            " the replicas, so no designation, until the cordon is off"
+        )
+
+
 def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules, forecasts: tuple[Forecast, ...]) -> Iterator[str]:
     """What weakens the decision."""
     if not chosen.certain:
@@ -348,6 +358,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules, forecasts: tuple
             f"{former_in_words(case.former_members)}: Kafka elects replicas alone, and what"
             f" {agree(len(case.former_members), 'it', 'they')} held that was committed may be on no replica"
         )
+    yield from _cordons(case)
     undecided = undecided_returns(case)
     if undecided:
         yield (

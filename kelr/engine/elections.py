@@ -8,7 +8,7 @@ from kelr.controller import Change, Election, change_partition, elect_leaders, r
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing, loss_on_paper
 from kelr.engine.quorum_words import held_everything
-from kelr.engine.reordering import left_out, needs_reordering
+from kelr.engine.reordering import cordoned_in_words, kept_cordoned, left_out, needs_reordering
 from kelr.engine.rule_docs import (
     ANY_REPLICA_HEARD,
     BEST_LOG,
@@ -135,6 +135,11 @@ def designation_of(case: Case, replica: int) -> Outcome:
 
 
 def _designation_of(case: Case, replica: int) -> Outcome:
+    stuck = kept_cordoned(case) if needs_reordering(case, replica) else ()
+    if stuck:
+        is_live = DESIGNATED_IS_LIVE.step(replica in case.electable, f"broker {replica} is {case.status(replica)}")
+        note = cordoned_in_words(case, stuck)
+        return Outcome(ElectionType.DESIGNATION, None, steps=(is_live,), designate=replica, note=note)
     reordered = _put_first(case, replica)
     change = reordered
     if reordered.after.leader is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -60,6 +60,15 @@ class LogDirectory:
     path: str
     error: str | None = None
     """Kafka's name of what is wrong with it, such as ``KAFKA_STORAGE_ERROR``; None: it is online."""
+    cordoned: bool | None = None
+    """Whether it takes no new replica (KIP-1066); None: the broker does not tell (DescribeLogDirs before v5)."""
+
+
+def all_cordoned(directories: Iterable[LogDirectory]) -> bool | None:
+    """Whether all of a broker's online log directories are cordoned; None where it does not tell
+    (BrokerRegistration.hasUncordonedDirs looks at the directories that are online)."""
+    told = [one.cordoned for one in directories if one.error is None]
+    return None if None in told else bool(told) and all(told)
 
 
 @dataclass(frozen=True, slots=True)

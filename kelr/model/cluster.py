@@ -11,6 +11,9 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 RECOVERY_FEATURE = "unclean.recovery.manager.enabled"
 """KIP-966 calls it a feature flag ("Compatibility") and a config ("Config changes"); no release has it."""
 METADATA_FEATURE = "metadata.version"
+_REFUSES_CORDONED = 31
+"""The oldest metadata.version of Kafka 4.4, 4.4-IV0: 4.3 knows cordons, and takes an order that names a cordoned broker
+(ReplicationControlManager.validateManualPartitionAssignment of 4.3.1 and of 4.4.0)."""
 NATIVE_ELECT_LEADERS = 3
 """The version of ElectLeaders that KIP-966 adds."""
 
@@ -45,6 +48,9 @@ class Broker:
     """When it was registered with that epoch at the latest, in milliseconds since 1970 UTC; None: not known."""
     log_dirs: tuple[str, ...] | None = None
     """The ids of its log directories that are online, as registered; None: not known."""
+    cordoned: bool | None = None
+    """Whether all its online log directories are cordoned (KIP-1066, ``cordoned.log.dirs``); None: not known. Kafka 4.4
+    and newer takes no order of replicas that names such a broker (validateManualPartitionAssignment), dead or alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,11 @@ class Features:
         if (self.finalized or {}).get(RECOVERY_FEATURE, 0) >= 1:
             return True
         return None if self.finalized is None or RECOVERY_FEATURE not in (self.supported or {}) else False
+
+    @property
+    def refuses_cordoned(self) -> bool:
+        """Whether the software takes no order of replicas that names a cordoned broker (`Broker.cordoned`)."""
+        return (self.supported or {}).get(METADATA_FEATURE, 0) >= _REFUSES_CORDONED
 
     @property
     def metadata_version(self) -> int | None:
@@ -125,6 +136,19 @@ class Cluster:
         if broker is not None:
             return broker.status
         return BrokerStatus.UNREGISTERED if self.lists_fenced_brokers else BrokerStatus.OFFLINE
+
+    def with_cordons(self, told: Mapping[int, bool]) -> Cluster:
+        """The same, with what is told of brokers of which nobody had told whether they are cordoned."""
+        new = {broker.id for broker in self.brokers if broker.cordoned is None} & told.keys()
+        if not new:
+            return self
+        brokers = tuple(replace(one, cordoned=told[one.id]) if one.id in new else one for one in self.brokers)
+        return replace(self, brokers=brokers)
+
+    def refuses_to_order(self, broker_id: int) -> bool:
+        """Whether Kafka takes no order of replicas that names this broker, since it is cordoned."""
+        broker = self.broker(broker_id)
+        return self.features.refuses_cordoned and broker is not None and bool(broker.cordoned)
 
     @property
     def as_told(self) -> Cluster:

@@ -69,7 +69,7 @@ def make_plan(
     ):
         read.add(page.snapshot, page.decisions)
         decisions.extend(page.decisions)
-    snapshot = read.whole()
+    snapshot = replace(read.whole(), cluster=source.cluster())
     plan = plan_of(snapshot, decisions, wish, now_ms=clock_ms(), lifetime_ms=lifetime_ms, made_by=f"kelr/{__version__}")
     if not plan.rules:
         own = rules or choose_rules(source.cluster().features).rules

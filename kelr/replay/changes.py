@@ -23,11 +23,18 @@ class BrokerOnRecord:
     directories: tuple[str, ...] = ()
     registered_by_ms: int | None = None
     """`registered_at_ms`; where a checkpoint told of it, that one's time."""
+    cordoned_directories: tuple[str, ...] | None = None
+    """Those that take no new replica (KIP-1066); None: nobody told."""
 
     @property
     def active(self) -> bool:
         """Whether its replicas may lead and be in sync."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def cordoned(self) -> bool:
+        """Whether all its log directories are cordoned (BrokerRegistration.hasUncordonedDirs says the opposite)."""
+        return bool(self.directories) and {*self.directories} <= {*(self.cordoned_directories or ())}
 
 
 @dataclass(frozen=True, slots=True)

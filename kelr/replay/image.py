@@ -158,6 +158,7 @@ class MetadataImage:
             registered_at_ms=None if self._of_checkpoint else at.timestamp_ms,
             directories=record.directories,
             registered_by_ms=at.timestamp_ms,
+            cordoned_directories=record.cordoned,
         )
         self._broker_is(at, record.broker, now, changes)
 
@@ -174,6 +175,7 @@ class MetadataImage:
             else record.in_controlled_shutdown,
             # An empty list of directories stands for "as it was" (ClusterDelta.replay).
             directories=record.directories or before.directories,
+            cordoned_directories=before.cordoned_directories if record.cordoned is None else record.cordoned,
         )
         self._broker_is(at, record.broker, now, changes)
 

@@ -47,6 +47,8 @@ class BrokerRegistered:
     """Feature name to the highest level that the broker supports."""
     directories: tuple[str, ...] = ()
     """Ids of its log directories that are online."""
+    cordoned: tuple[str, ...] | None = None
+    """Ids of its cordoned log directories (KIP-1066); None: the record does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class BrokerChanged:
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     directories: tuple[str, ...] | None = None
+    cordoned: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

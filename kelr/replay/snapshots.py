@@ -165,6 +165,7 @@ def _broker(id_: int, on_record: BrokerOnRecord) -> Broker:
         broker_epoch=on_record.registration.epoch,
         registered_by_ms=on_record.registered_by_ms,
         log_dirs=on_record.directories or None,
+        cordoned=on_record.cordoned,
     )
 
 

@@ -87,7 +87,10 @@ class Source(Protocol):
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
-        """What each replica of each partition holds: one answer for each replica, in assignment order."""
+        """What each replica of each partition holds: one answer for each replica, in assignment order.
+
+        A live cluster's brokers tell then, too, whether they are cordoned: `cluster` knows it from there on.
+        """
 
     def forget(self) -> None:
         """Read the cluster anew at the next question, where it was remembered; a saved source has nothing newer."""

@@ -170,7 +170,7 @@ def with_logs(source: Source, snapshot: Snapshot, wanted: Wanted, progress: Prog
         if not moved:
             break
         snapshot = _read_again(source, snapshot, moved, wanted, progress)
-    return snapshot
+    return replace(snapshot, cluster=source.cluster())
 
 
 def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Snapshot:

@@ -70,6 +70,10 @@ class QuorumReader:
         brokers = cluster_of_image(self._image, cluster_id=None).brokers
         return Registrations({broker.id: broker for broker in brokers}, None if at is None else at.timestamp_ms)
 
+    def cordons(self) -> Mapping[int, bool]:
+        """Which brokers the log has as cordoned, dead ones too, and which not; nothing before it was replayed."""
+        return {} if self._tracker is None else {id_: broker.cordoned for id_, broker in self._image.brokers.items()}
+
     def grows(self) -> None:
         """Replay the log anew if it does not reach as far as what is asked about next: a live one has grown."""
         self._has_grown = True
@@ -209,7 +213,8 @@ class QuorumSource:
                     code="wrong-cluster",
                 )
             self._checked = True
-        return cluster
+        # A copy may be older than a cordon.
+        return cluster.with_cordons(self._reader.cordons()) if self._follows else cluster
 
     def pages(
         self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None

@@ -62,6 +62,7 @@ class BrokerLine(_Line):
     broker_epoch: Offset | None = None
     registered_by_ms: Offset | None = None
     log_dirs: tuple[Text, ...] | None = None
+    cordoned: bool | None = None
 
 
 class ClusterLine(_Line):
@@ -91,6 +92,7 @@ class ClusterLine(_Line):
                     broker_epoch=broker.broker_epoch,
                     registered_by_ms=broker.registered_by_ms,
                     log_dirs=broker.log_dirs,
+                    cordoned=broker.cordoned,
                 )
                 for broker in cluster.brokers
             ),
@@ -117,6 +119,7 @@ class ClusterLine(_Line):
                     broker.broker_epoch,
                     broker.registered_by_ms,
                     broker.log_dirs,
+                    broker.cordoned,
                 )
                 for broker in self.brokers
             ),

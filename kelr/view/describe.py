@@ -150,8 +150,17 @@ def _wide_columns(marks: ReplicaMarks, cluster: Cluster) -> tuple[Column[Describ
         shown("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election)),
         shown("ADDING", lambda row: marks.many(row.state.adding)),
         shown("REMOVING", lambda row: marks.many(row.state.removing)),
+        *([shown("CORDONED", lambda row: marks.many(_cordoned(row, cluster)))] if _any_cordoned(cluster) else ()),
         shown("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN),
     )
+
+
+def _any_cordoned(cluster: Cluster) -> bool:
+    return any(broker.cordoned for broker in cluster.brokers)
+
+
+def _cordoned(row: Described, cluster: Cluster) -> tuple[int, ...]:
+    return tuple(one for one in row.state.replicas if (broker := cluster.broker(one)) is not None and broker.cordoned)
 
 
 _LIVE = frozenset({BrokerStatus.LIVE})

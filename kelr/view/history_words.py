@@ -224,7 +224,8 @@ def _of_partitions(entry: PartitionsEntry) -> Iterator[Text]:
 
 def _of_broker(entry: BrokerEntry) -> str:
     if entry.event is BrokerEvent.REGISTERED and entry.after is not None:
-        return f"registered{_RESTARTS[entry.restart]}, broker epoch {entry.after.registration.epoch}"
+        cordoned = ", cordoned" if entry.after.cordoned else ""
+        return f"registered{_RESTARTS[entry.restart]}, broker epoch {entry.after.registration.epoch}{cordoned}"
     if entry.event is BrokerEvent.DIRECTORIES_CHANGED:
         lost = len(entry.directories_lost)
         return f"lost {lost} log {'directory' if lost == 1 else 'directories'}" if lost else "has other log directories"
@@ -235,6 +236,8 @@ def _of_broker(entry: BrokerEntry) -> str:
         BrokerEvent.UNFENCED: "unfenced",
         BrokerEvent.SHUTDOWN_BEGUN: "began to shut down",
         BrokerEvent.UNREGISTERED: "unregistered",
+        BrokerEvent.CORDONED: "cordoned: Kafka 4.4 takes no order of replicas that names it",
+        BrokerEvent.UNCORDONED: "uncordoned",
     }.get(entry.event, str(entry.event))
 
 

@@ -97,6 +97,14 @@ LOG_DIR_OFFLINE = Check(
     "the replicas in it are not in sync and cannot lead; what only they hold is out of reach",
     Looks.DIRECTORIES,
 )
+BROKER_CORDONED = Check(
+    "broker-cordoned",
+    _NOTE,
+    "brokers whose log directories are all cordoned",
+    "they take no new replicas, and Kafka 4.4 refuses every order of replicas that names one, so each designation"
+    " there",
+    Looks.DIRECTORIES,
+)
 QUORUM_AT_RISK = Check(
     "controller-behind",
     _WARNING,
@@ -315,6 +323,7 @@ CHECKS: tuple[Check, ...] = (
     RF_TWO,
     FEATURES_BEHIND,
     REASSIGNMENT,
+    BROKER_CORDONED,
     FLUSHING,
     AUTO_REBALANCE,
     CLOCK_OFF,

@@ -20,6 +20,7 @@ from kelr.model.checkup import (
     Quorum,
     QuorumNode,
     Severity,
+    all_cordoned,
 )
 
 BEHIND_MS = 10_000
@@ -42,6 +43,7 @@ def node_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     yield from _fenced(facts)
     yield from _quorum(facts)
     yield from _directories(facts)
+    yield from _cordons(facts)
     yield from _rebalance(facts)
     yield from _restarts(facts)
     yield from _journals(facts)
@@ -186,6 +188,21 @@ def _directories(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
             )
     if silent:
         yield of.LOG_DIR_OFFLINE.not_checked(silent_words([one for one, _ in silent], [why for _, why in silent]))
+
+
+def _cordons(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
+    """A broker that does not tell whether it is cordoned knows no cordons, or is in what was not checked anyway."""
+    read = () if isinstance(facts.brokers, NotRead) else facts.brokers
+    told = {one.broker: one.directories for one in read if not isinstance(one.directories, NotRead)}
+    known = {id_: all_cordoned(directories) for id_, directories in told.items()}
+    on_record = {broker.id for broker in facts.cluster.brokers if broker.cordoned}
+    which = sorted({id_ for id_, cordoned in known.items() if cordoned} | (on_record - known.keys()))
+    if which:
+        yield of.BROKER_CORDONED.finding(
+            f"{broker_words(which)}: all log directories are cordoned (cordoned.log.dirs)",
+            brokers=which,
+            caution="as a drain this is as it should be; for a designation the cordon has to go while it lasts",
+        )
 
 
 def _rebalance(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:

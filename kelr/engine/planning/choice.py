@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kelr.engine.advice.purpose import METADATA_TOPIC
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.gone import not_gone, without_the_gone
 from kelr.engine.planning.refusals import advised, kind_in_words, not_needed, refused
 from kelr.engine.planning.subject import Subject
-from kelr.engine.words import ids, joined, plural
+from kelr.engine.reordering import kept_cordoned
+from kelr.engine.words import brokers, ids, joined, plural
 from kelr.model import (
     Advice,
     AdviceAction,
@@ -208,8 +210,23 @@ def _designation(subject: Subject, wanted: int) -> Choice | NotPlanned:
     outcome = subject.designation(wanted)
     if outcome is None or outcome.elected != wanted or outcome.elected_by is None or outcome.loss is None:
         note = "" if outcome is None else outcome.note
-        return refused(subject, f"Designating {wanted} would not make it the leader. {_sentence(note)}".rstrip())
+        why = f"Designating {wanted} would not make it the leader. {_sentence(note)}{_left(subject)}"
+        return refused(subject, why.rstrip())
     return Choice(ElectionType.DESIGNATION, wanted, outcome.elected_by, outcome.loss)
+
+
+def _left(subject: Subject) -> str:
+    """What is left where a cordon is in the way of every reordering that nobody can take off."""
+    stuck, unclean = kept_cordoned(subject.case), subject.outcome(ElectionType.UNCLEAN)
+    if not stuck:
+        return ""
+    start = f"Start {brokers(stuck)}, so that the cordon can be taken off"
+    if unclean is None or unclean.elected is None or unclean.loss is None:
+        return f"{start}."
+    return (
+        f"{start}; or leave it to Kafka's own unclean election (--election-type unclean), which needs no order: it"
+        f" elects {unclean.elected}, and {cost_in_words(unclean.loss)}."
+    )
 
 
 def _by_rule(subject: Subject, kind: ElectionType) -> Choice | NotPlanned:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from kelr.controller.handlers import without
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
-from kelr.engine.words import brokers, ids, joined
+from kelr.engine.reordering import cordoned
+from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import ElectedBy, ElectionType, Method, Situation
 
 
@@ -63,7 +64,7 @@ def obstacle(subject: Subject, method: Method) -> str | None:
         return (
             f"Under the rules {case.rules.name} a reordering designates nobody: an unclean election goes by logs there."
         )
-    return _reassignment(subject) or _unknown_reassignment(subject)
+    return _reassignment(subject) or _unknown_reassignment(subject) or _cordon(subject)
 
 
 def doubts(subject: Subject, choice: Choice, method: Method) -> tuple[str, ...]:
@@ -108,6 +109,17 @@ def _reassignment(subject: Subject) -> str | None:
     return (
         f"A reassignment is under way: it {joined(parts)} (replicas are {ids(subject.state.replicas)}). Let it"
         " complete, or cancel it, and plan again."
+    )
+
+
+def _cordon(subject: Subject) -> str | None:
+    which = cordoned(subject.case)
+    if not which:
+        return None
+    its = agree(len(which), "its", "their")
+    return (
+        f"Kafka takes no order of the replicas that names {brokers(which)}: all {its} log directories are cordoned"
+        f" (cordoned.log.dirs). Take the cordon off while this is carried out, and plan again."
     )
 
 

@@ -132,6 +132,19 @@ def _leaving(subject: Subject, _choice: Choice, method: Method) -> Iterator[str]
             f"Whether {brokers(unsure)} {agree(len(unsure), 'is', 'are')} registered is not known: if not, Kafka"
             " refuses the new order, and nothing is elected."
         )
+    untold = [
+        replica
+        for replica in subject.case.absent
+        if subject.case.cluster.features.refuses_cordoned
+        and (broker := subject.case.cluster.broker(replica)) is not None
+        and broker.cordoned is None
+    ]
+    if untold:
+        yield (
+            f"Whether {brokers(untold)} {agree(len(untold), 'is', 'are')} cordoned (cordoned.log.dirs) is not known:"
+            " if so, Kafka refuses the new order, and nothing is elected. The metadata log tells it"
+            " (--bootstrap-controller)."
+        )
 
 
 def _dead_leader(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:

@@ -168,6 +168,9 @@ class BrokerEvent(StrEnum):
     SHUTDOWN_BEGUN = "shutdown-begun"
     UNREGISTERED = "unregistered"
     DIRECTORIES_CHANGED = "directories-changed"
+    CORDONED = "cordoned"
+    """All its log directories are cordoned (KIP-1066)."""
+    UNCORDONED = "uncordoned"
 
 
 @dataclass(frozen=True, slots=True)

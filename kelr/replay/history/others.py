@@ -49,4 +49,6 @@ def _broker_event(change: BrokerMoved) -> BrokerEvent | None:
         return BrokerEvent.FENCED if after.fenced else BrokerEvent.UNFENCED
     if after.in_controlled_shutdown and not before.in_controlled_shutdown:
         return BrokerEvent.SHUTDOWN_BEGUN
+    if before.cordoned is not after.cordoned:
+        return BrokerEvent.CORDONED if after.cordoned else BrokerEvent.UNCORDONED
     return BrokerEvent.DIRECTORIES_CHANGED if set(before.directories) != set(after.directories) else None

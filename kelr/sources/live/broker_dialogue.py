@@ -69,7 +69,7 @@ class BrokerDialogue:
         registered_epoch: int | None = None,
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._broker = broker
+        self.broker = broker
         self._partitions = {partition.address: partition for partition in partitions}
         self._lineage = lineage
         self._timeout_s = timeout_s
@@ -112,7 +112,7 @@ class BrokerDialogue:
             answer = yield Ask(requests.api_versions(), self._timeout_s)
             key = None if isinstance(answer, Failure) else LogInfoKey.announced(answer)
         if key is not None:
-            self._log_info = LogInfoReader(self._broker, key, self._registered_epoch, self._timeout_s)
+            self._log_info = LogInfoReader(self.broker, key, self._registered_epoch, self._timeout_s)
 
     def _of_another_incarnation(self) -> list[PartitionState]:
         """Partitions whose answers an earlier process of this broker gave than the one that answered last."""
@@ -239,7 +239,7 @@ class BrokerDialogue:
         if problem is None and newest is None and log_start is not None and log_start < log_end:
             epoch_error = _NO_EPOCHS
         return ReplicaLog(
-            replica=self._broker,
+            replica=self.broker,
             log_end=log_end,
             last_epoch=newest,
             current_leader_epoch=end.leader_epoch,
@@ -266,7 +266,7 @@ class BrokerDialogue:
         return "" if self._log_info is None else str(self._log_info.key)
 
     def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
-        self._answers[partition.address] = NotHeard(self._broker, reason, detail, self._clock_ms())
+        self._answers[partition.address] = NotHeard(self.broker, reason, detail, self._clock_ms())
 
 
 def _impossible(log: ReplicaLog) -> str | None:

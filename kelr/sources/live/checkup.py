@@ -117,8 +117,7 @@ class _Dialogue:
         if isinstance(versions, Failure):
             return _Told(versions, versions, versions)
         configs = yield Ask(_describe_broker(str(self.broker.id), BROKER_CONFIGS), patience_s)
-        # No topic is named, so that a broker of many partitions gives a short answer.
-        directories = yield Ask(Question("DescribeLogDirs", {"topics": []}, min_version=1), patience_s)
+        directories = yield Ask(requests.describe_log_dirs(), patience_s)
         return _Told(versions, configs, directories)
 
 

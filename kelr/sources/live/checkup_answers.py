@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kelr.model import ConfigSource
-from kelr.model.checkup import Announced, ConfigRead, LogDirectory, NotChecked, NotRead, Quorum, QuorumNode
+from kelr.model.checkup import (
+    Announced,
+    ConfigRead,
+    LogDirectory,
+    NotChecked,
+    NotRead,
+    Quorum,
+    QuorumNode,
+    all_cordoned,
+)
 from kelr.sources.live.describe import features_of
 from kelr.sources.live.failures import NONE, error_name, with_acl
 from kelr.sources.live.topic_configs import CONFIG_SOURCES
@@ -16,6 +25,8 @@ _STATIC = 4
 """DescribeConfigsResponse ConfigSource: in the broker's own file."""
 _ERRORS_TOLD = 3
 """The version of DescribeLogDirs that tells an error; before it the answer is empty."""
+_CORDONS_TOLD = 5
+"""The version of DescribeLogDirs that tells of cordons (KIP-1066)."""
 _THROTTLE = "throttle-left"
 
 
@@ -75,9 +86,21 @@ def directories_of(answer: Message | Failure) -> tuple[LogDirectory, ...] | NotR
         return refused(error, "DESCRIBE")
     if not answer.results:
         return NotRead("the answer is empty, as it is without DESCRIBE on the cluster")
+    tells = answer.API_VERSION >= _CORDONS_TOLD
     return tuple(
-        LogDirectory(one.log_dir, None if one.error_code == 0 else error_name(one.error_code)) for one in answer.results
+        LogDirectory(
+            one.log_dir,
+            None if one.error_code == 0 else error_name(one.error_code),
+            bool(one.is_cordoned) if tells else None,
+        )
+        for one in answer.results
     )
+
+
+def cordoned_by(answer: Message | Failure) -> bool | None:
+    """Whether a broker is cordoned (`Broker.cordoned`), from DescribeLogDirs; None where it does not tell."""
+    directories = directories_of(answer)
+    return None if isinstance(directories, NotRead) else all_cordoned(directories)
 
 
 def quorum_of(answer: Message | Failure, *, asked_ms: int, answered_ms: int) -> Quorum | NotRead:

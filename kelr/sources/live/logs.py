@@ -7,6 +7,7 @@ unauthorized gives a value for each of its replicas and holds up nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from kelr.model import (
     BrokerStatus,
@@ -14,12 +15,15 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    ReplicaLog,
     TopicPartition,
     Unheard,
 )
 from kelr.sources.base import Progress
+from kelr.sources.live import requests
 from kelr.sources.live.broker_dialogue import BrokerDialogue, LogInfoUse
-from kelr.sources.live.transport import Dialogue, NodeId, Transport
+from kelr.sources.live.checkup_answers import cordoned_by
+from kelr.sources.live.transport import Ask, Dialogue, NodeId, Transport
 
 FENCED_PATIENCE_S = 2.0
 """How long a fenced broker may take to answer: it is probably dead or hanging, and the others must not wait for it."""
@@ -37,6 +41,7 @@ class LogReader:
         timeout_s: how long a live broker may take for one answer.
         clock_ms: milliseconds since 1970 UTC, for the time that each answer carries.
         log_info: whether GetReplicaLogInfo is used; None: nowhere.
+        cordoned: is told which of the brokers that answered are cordoned, and which are not; None: nobody asks.
     """
 
     def __init__(
@@ -47,7 +52,9 @@ class LogReader:
         timeout_s: float,
         clock_ms: Callable[[], int],
         log_info: LogInfoUse | None = None,
+        cordoned: dict[int, bool] | None = None,
     ) -> None:
+        self._cordoned = cordoned
         self._cluster = cluster
         self._transport = transport
         self._timeout_s = timeout_s
@@ -101,7 +108,28 @@ class LogReader:
             registered_epoch=None if known is None else known.broker_epoch,
             report=report,
         )
-        return dialogue.hold
+        return dialogue.hold if self._cordoned is None else partial(self._and_cordons, dialogue, self._cordoned)
+
+    def _and_cordons(
+        self, dialogue: BrokerDialogue, cordoned: dict[int, bool]
+    ) -> Dialogue[dict[TopicPartition, LogAnswer]]:
+        """The logs, and of a broker that told of one whether it is cordoned."""
+        answers = yield from dialogue.hold()
+        if any(isinstance(answer, ReplicaLog) for answer in answers.values()):
+            told = cordoned_by((yield Ask(requests.describe_log_dirs(), self._timeout_s)))
+            cordoned.update({} if told is None else {dialogue.broker: told})
+        return answers
+
+
+def read_cordons(cluster: Cluster, transport: Transport, *, timeout_s: float) -> Mapping[int, bool]:
+    """Which live brokers are cordoned, and which are not (`Broker.cordoned`), as they tell; those that do not are left
+    out."""
+
+    def asked() -> Dialogue[bool | None]:
+        return cordoned_by((yield Ask(requests.describe_log_dirs(), min(FENCED_PATIENCE_S, timeout_s))))
+
+    told = transport.run(dict.fromkeys(sorted(cluster.live), asked))
+    return {int(id_): cordoned for id_, cordoned in told.items() if cordoned is not None}
 
 
 class _Counter:

@@ -62,6 +62,11 @@ def list_reassignments(*, timeout_s: float) -> Question:
     return Question("ListPartitionReassignments", {"timeout_ms": int(timeout_s * 1000), "topics": None})
 
 
+def describe_log_dirs() -> Question:
+    """DescribeLogDirs of no topic, so that a broker of many partitions gives a short answer: its directories alone."""
+    return Question("DescribeLogDirs", {"topics": []}, min_version=1)
+
+
 def alter_reassignments(orders: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float) -> Message:
     """AlterPartitionReassignments: each partition gets these replicas in this order. Changes the cluster."""
     from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415

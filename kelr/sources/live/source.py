@@ -139,7 +139,7 @@ class LiveSource:
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         from kelr.sources.live.logs import LogReader  # noqa: PLC0415 - describe asks for no logs
 
-        cluster = self.cluster()
+        cluster, cordoned = self.cluster(), dict[int, bool]()
         transport, _ = self._reached()
         reader = LogReader(
             cluster,
@@ -147,12 +147,27 @@ class LiveSource:
             timeout_s=self._settings.timeout_s,
             clock_ms=self._clock_ms,
             log_info=self._log_info_use(),
+            cordoned=cordoned if cluster.features.refuses_cordoned else None,
         )
-        return reader.read(partitions, lineage=lineage, progress=progress)
+        answers = reader.read(partitions, lineage=lineage, progress=progress)
+        self._cluster = cluster.with_cordons(cordoned)
+        return answers
 
     def reached(self) -> tuple[ConnectionSettings, Transport, AnyBroker]:
         """What a hand needs that changes this cluster over the same connections. Raises like every question."""
         return self._settings, *self._reached()
+
+    def learn_cordons(self) -> None:
+        """Ask every live broker whether it is cordoned, where that matters: `cluster` knows it then.
+
+        `replica_logs` learns it of the brokers whose logs it reads.
+        """
+        from kelr.sources.live.logs import read_cordons  # noqa: PLC0415 - describe asks for no logs
+
+        cluster = self.cluster()
+        if cluster.features.refuses_cordoned:
+            told = read_cordons(cluster, self._reached()[0], timeout_s=self._settings.timeout_s)
+            self._cluster = cluster.with_cordons(told)
 
     def forget(self) -> None:
         self._cluster, self._reassignments, self._forgotten = None, NOT_ASKED, True

@@ -190,6 +190,7 @@ def _broker_registered(fields: Fields, version: int) -> rec.BrokerRegistered:
         endpoints=endpoints,
         features=features,
         directories=told.get(0, ()),  # type: ignore[arg-type]  # by _REGISTRATION_TAGS
+        cordoned=told.get(1),  # type: ignore[arg-type]
     )
 
 
@@ -226,6 +227,7 @@ def _broker_changed(fields: Fields, version: int) -> rec.BrokerChanged:
         fenced=_FENCED[fenced],  # type: ignore[index]  # by _BROKER_TAGS
         in_controlled_shutdown=_SHUTTING_DOWN[shutting_down],  # type: ignore[index]
         directories=told.get(2) or None,  # type: ignore[arg-type]  # an empty list, too, is no change
+        cordoned=told.get(3),  # type: ignore[arg-type]  # an empty list ends every cordon
     )
 
 

@@ -90,6 +90,11 @@ def _list(fields: Fields, name: str) -> tuple[int, ...] | None:
     return None if fields.get(name) is None else tuple(fields[name])
 
 
+def _cordoned(fields: Fields) -> tuple[str, ...] | None:
+    told = fields.get("cordoned_log_dirs")
+    return None if told is None else _ids(told)
+
+
 def _registered(fields: Fields) -> rec.MetadataRecord:
     return rec.BrokerRegistered(
         broker=fields["broker_id"],
@@ -101,6 +106,7 @@ def _registered(fields: Fields) -> rec.MetadataRecord:
         endpoints=tuple(rec.Endpoint(one["name"], one["host"], one["port"]) for one in fields["end_points"]),
         features={one["name"]: one["max_supported_version"] for one in fields["features"]},
         directories=_ids(fields.get("log_dirs")),
+        cordoned=_cordoned(fields),
     )
 
 
@@ -146,6 +152,7 @@ def _broker_change(fields: Fields) -> rec.MetadataRecord:
         fenced={-1: False, 0: None, 1: True}[fields.get("fenced", 0)],
         in_controlled_shutdown={0: None, 1: True}[fields.get("in_controlled_shutdown", 0)],
         directories=_ids(fields["log_dirs"]) if fields.get("log_dirs") else None,
+        cordoned=_cordoned(fields),
     )
 
 
