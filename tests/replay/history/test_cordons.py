@@ -13,7 +13,7 @@ from tests.replay.history.told import Log, registered
 
 def test_a_broker_that_is_cordoned_dies_and_is_uncordoned() -> None:
     log = Log()
-    log.write(replace(registered(2, epoch=20), directories=("a", "b"), cordoned=()))
+    log.write(replace(registered(2, epoch=20, fenced=False), directories=("a", "b"), cordoned=()))
     log.write(BrokerChanged(2, 20, cordoned=("a",)))  # one of two
     log.write(BrokerChanged(2, 20, cordoned=("a", "b")))
     log.write(BrokerChanged(2, 20, fenced=True))
