@@ -247,9 +247,13 @@ def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:
 
 
 def _leftover_elr(case: Case) -> Iterator[str]:
-    """An ELR from before ELR was switched off: it elects once more, unless anything writes a record before."""
+    """An ELR from before ELR was switched off: on released Kafka it elects once more, unless anything writes a record
+    before; KIP-966 has it ignored ("MV downgrade")."""
     members = tuple(replica for replica in case.elr if replica in case.state.replicas)
-    if members:
+    if case.rules.kip966:
+        if members:
+            yield f"ELR is switched off, and {ids(members)} is left over of it: by KIP-966 it counts for nothing"
+    elif members:
         yield (
             f"ELR is switched off, and {ids(members)} is left over of it: start or restart no other broker before"
             f" {joined(members, 'or')}. The start of any other broker of this cluster clears it, and then only an"

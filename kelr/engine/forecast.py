@@ -90,7 +90,7 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
         elected=leader,
         elected_by=by if leader is not None else None,
         isr=change.after.isr,
-        elr=change.after.elr or (),
+        elr=change.after.elr,
         loss=loss,
         warning=outlook or _cleared(case, change) or _warning(case, replica, leader, by, loss),
         then=_designated(case, change, replica, clean) if is_designated else None,

@@ -245,7 +245,8 @@ class Forecast:
     elected: int | None
     elected_by: ElectedBy | None
     isr: tuple[int, ...]
-    elr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    """None where it is not known: it may hang on a min ISR that could not be read."""
     loss: Loss | None = None
     warning: str = ""
     """Set where waiting is not safe: the replica would be elected with a log that may be, or is, shorter. Where nobody

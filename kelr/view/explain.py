@@ -33,6 +33,7 @@ from kelr.view.explain_columns import (
     STEP_COLUMNS,
     WAY_COLUMN,
     Explained,
+    elected_by_itself,
     election_name,
     merged_returns,
     options_of,
@@ -220,8 +221,7 @@ class Explanation:
     def _by_itself(self, decision: Decision) -> Iterator[Text]:
         if (decision.leader is not None and decision.elected == decision.leader) or not decision.steps:
             return
-        whom = "nobody" if decision.elected is None else f"broker {decision.elected}"
-        yield styled(f"Kafka by itself elects {whom} now:", Style.HEADING)
+        yield styled(f"Kafka by itself elects {elected_by_itself(decision)} now:", Style.HEADING)
         yield from self._layout.table(self._step_columns, decision.steps, header=False)
         rule = telling_rule(decision)
         if rule is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kelr.controller import RULE_SETS
 from kelr.engine import needs_a_look
 from kelr.engine.loss_words import certainty_in_words
+from kelr.engine.recovery.elections import elects_by_unread_logs
 from kelr.engine.words import in_short, joined, plural
 from kelr.model import (
     Advice,
@@ -232,6 +233,13 @@ class Option:
     elected: int | None
     loss: Loss | None
     note: str = ""
+    unknown: bool = False
+    """Whether it may elect somebody, and whom is not known."""
+
+    @property
+    def leader(self) -> str:
+        """Who leads then, in a word."""
+        return "UNKNOWN" if self.unknown else "nobody" if self.elected is None else str(self.elected)
 
 
 def options_of(decision: Decision) -> list[Option]:
@@ -253,7 +261,15 @@ def _elections(decision: Decision) -> Iterator[Option]:
     """A preferred election of a leaderless partition that elects nobody is not a choice."""
     for outcome in decision.elections:
         if outcome.election is not ElectionType.PREFERRED or outcome.elected is not None:
-            yield Option(election_name(outcome, decision), outcome.elected, outcome.loss, outcome.note)
+            unknown = elects_by_unread_logs(decision, outcome)
+            yield Option(election_name(outcome, decision), outcome.elected, outcome.loss, outcome.note, unknown)
+
+
+def elected_by_itself(decision: Decision) -> str:
+    """``broker 3``, ``nobody``, ``by unread logs``: what follows "Kafka by itself elects"."""
+    if elects_by_unread_logs(decision, decision):
+        return "by unread logs"
+    return "nobody" if decision.elected is None else f"broker {decision.elected}"
 
 
 def election_name(outcome: Outcome, decision: Decision) -> str:
@@ -267,7 +283,7 @@ def election_name(outcome: Outcome, decision: Decision) -> str:
 
 
 def _leader(option: Option) -> Text:
-    return plain("nobody" if option.elected is None else str(option.elected))
+    return styled(option.leader, Style.BAD if option.unknown else Style.PLAIN)
 
 
 def _bounds(bounds: Bounds | None) -> Text:

@@ -202,6 +202,14 @@ def test_whose_return_has_the_manager_compare_logs_stays_down_until_the_designat
         assert all(one.reason is HoldReason.RECOVERY for one in found.hold)
 
 
+def test_whoever_is_down_stays_down_where_the_elr_is_not_known() -> None:
+    """1 may be in the ELR, and be elected by its return (seed 50026 by the rules kip966-balanced)."""
+    snapshot = native(incident(leaderless((3, 1, 2), elr=None, last_known=None)))
+    found = planned(snapshot, designated(3))
+    assert isinstance(found, PlannedElection)
+    assert [(one.broker, one.reason) for one in found.hold] == [(1, HoldReason.ISR_OR_ELR)]
+
+
 def test_nobody_is_said_to_be_elected_uncleanly_where_a_live_replica_may_answer_the_manager() -> None:
     """2 and 3 are live, and answered the manager and not kelr (seed 30001 by the rules kip966-balanced)."""
     silence = [silent(broker) for broker in (3, 1, 2)]

@@ -15,6 +15,7 @@ from kelr.controller import (
     KIP966_AGGRESSIVE,
     KIP966_BALANCED,
     KIP966_NONE,
+    KRAFT,
     LogInfoAnswered,
     LogInfoEntry,
     RecoveringController,
@@ -23,6 +24,7 @@ from kelr.controller import (
     events,
 )
 from kelr.engine import decide
+from kelr.engine.recovery.elections import elects_by_unread_logs
 from kelr.engine.what_if.assumptions import parse_assumptions
 from kelr.engine.what_if.imagine import imagine
 from kelr.model import (
@@ -42,6 +44,7 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
+from kelr.view.explain_columns import elected_by_itself, options_of
 from tests.controller.recovering import Run
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 from tests.properties import examples
@@ -211,6 +214,51 @@ def test_aggressive_with_nobody_live_elects_whoever_returns_first() -> None:
 
 
 # None
+
+
+@pytest.mark.parametrize(("live", "unknown"), [((3, 2), True), ((), False)])
+def test_whom_live_replicas_elect_by_logs_that_nobody_has_read_is_not_known(
+    live: tuple[int, ...], unknown: bool
+) -> None:
+    """2 and 3 do not answer kelr, and may answer the manager."""
+    cluster = cluster_of(live=live, fenced={1, 2, 3} - {*live})
+    found = decision(LOST_TWO, cluster, map(silent, (3, 1, 2)), rules=KIP966_BALANCED)
+    asked = outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert (asked.elected, elects_by_unread_logs(found, asked)) == (None, unknown)
+    if unknown:
+        assert asked.note == "the recovery manager asks brokers 3 and 2 for their logs"
+    shown = {one.name: one.leader for one in options_of(found)}
+    assert shown["longest_log_aggressive"] == ("UNKNOWN" if unknown else "nobody")
+    # Balanced asks nobody before 1 is live, too.
+    assert (shown["longest_log_balanced"], elected_by_itself(found)) == ("nobody", "nobody")
+    unasked = decision(LOST_TWO, cluster, map(silent, (3, 1, 2)), rules=KIP966_AGGRESSIVE)
+    assert elected_by_itself(unasked) == ("by unread logs" if unknown else "nobody")
+
+
+@pytest.mark.parametrize(
+    ("rules", "first"),
+    [
+        (KIP966_BALANCED, "Then bring broker 3 back: the recovery needs [3] live"),
+        (KIP966_NONE, "Then bring broker 3 back."),
+    ],
+)
+def test_a_better_log_outside_the_quorum_is_brought_back_before_it(rules: RuleSet, first: str) -> None:
+    """3 alone is waited for, its disk was cut, and nothing promises more of it than 1 holds (seed 50247)."""
+    logs = [log_of(1, (0, 11), hw=8), log_of(2, (0, 1)), replace(log_of(3, (0, 10)), saved_high_watermark=15)]
+    state = leaderless((1, 3, 2), last_known=(3,))
+    found = decision(state, cluster_of(live=(2,), fenced=(1, 3)), logs, rules=rules, min_isr=1)
+    assert (found.advice.action, found.advice.start) == (AdviceAction.BRING_BACK, (1, 3))
+    assert found.advice.text.startswith("Bring broker 1 back first: ")
+    assert first in found.advice.text
+    assert found.advice.text.endswith("nothing is promised, since broker 3 has lost committed data.")
+
+
+def test_the_elr_after_a_return_is_not_known_where_min_isr_is_not() -> None:
+    """2 is elected from the ELR; whether 1 stays in it hangs on whether one in the ISR is enough."""
+    state = leaderless((3, 1, 2), elr=(1, 2))
+    for min_isr, elr in ((2, (1,)), (1, ()), (None, None)):
+        found = decision(state, cluster_of(live=(3,), fenced=(1, 2)), rules=KIP966_BALANCED, min_isr=min_isr)
+        assert (forecast(found, 2, clean=True).isr, forecast(found, 2, clean=True).elr) == ((2,), elr)
 
 
 def test_none_waits_for_an_operator_and_says_what_a_balanced_election_would_give() -> None:
@@ -442,6 +490,18 @@ def test_what_an_unknown_unclean_config_would_mean_is_told_by_the_rules_at_hand(
     assert [note.rpartition("If the controller has true, too, ")[2] for note in notes] == (
         [] if consequence is None else [consequence]
     )
+
+
+def test_an_elr_that_is_left_over_counts_for_nothing() -> None:
+    """KIP-966, "MV downgrade": the controller ignores the ELR fields; on released Kafka they elect once more."""
+    state, logs = leaderless(elr=(3,)), map(silent, IDS)
+    snapshot = snapshot_of(state, cluster_of(live=(1,), fenced=(2, 3), elr=False), logs)
+    for rules, said in (
+        (KIP966_BALANCED, "by KIP-966 it counts for nothing"),
+        (KRAFT, "start or restart no other broker"),
+    ):
+        notes = decide(snapshot, state, replace(rules, elr=False)).notes
+        assert [said in note for note in notes if "left over" in note] == [True]
 
 
 # Explaining never disagrees with doing.

@@ -719,7 +719,7 @@ def test_forecasts_say_what_imagining_the_return_shows(snapshot: Snapshot, rules
         for state in after.snapshot.partitions:
             forecast = forecasts.get((replica, clean, state.address))
             if forecast is not None:
-                found = (state.leader, state.isr, state.elr or ())
+                found = (state.leader, state.isr, state.elr)
                 assert found == (forecast.elected, forecast.isr, forecast.elr)
 
 

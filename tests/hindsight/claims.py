@@ -20,6 +20,7 @@ from kelr.engine.planning.plan import plan_partition
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.verification import findings
+from kelr.engine.recovery.elections import elects_by_unread_logs
 from kelr.model import (
     AdviceAction,
     Check,
@@ -136,26 +137,34 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
     assert subject is not None
     known = _all_known(subject)
     for outcome in decision.elections:
-        yield from _of_outcome(address, outcome, known=known, natively=subject.case.rules.recovers)
+        yield from _of_outcome(decision, outcome, known=known, natively=subject.case.rules.recovers)
     manners = Counter(forecast.replica for forecast in decision.forecasts)
     for forecast in decision.forecasts:
         yield from _of_forecast(address, forecast, only=manners[forecast.replica] == 1, known=known)
     if decision.leader is None:
         text = decision.summary
-        silence = subject.case.silence_of(decision.elected)
-        yield Claim(Kind.BY_ITSELF, address, WAIT, decision, decision.elected, text, expects=silence)
+        expects = _asked_by_the_manager(decision, decision) or subject.case.silence_of(decision.elected)
+        yield Claim(Kind.BY_ITSELF, address, WAIT, decision, decision.elected, text, expects=expects)
         yield from _of_returns(address, decision)
     yield from _of_advice(address, decision, subject)
 
 
-def _of_outcome(address: TopicPartition, outcome: Outcome, *, known: bool, natively: bool) -> Iterator[Claim]:
+def _of_outcome(decision: Decision, outcome: Outcome, *, known: bool, natively: bool) -> Iterator[Claim]:
+    address = TopicPartition(decision.topic, decision.partition)
     option = option_of(outcome, natively=natively)
     if option is None or outcome.elected_by is ElectedBy.LEADER_STAYS:
         return
     sentence = f"{outcome.election} elects {outcome.elected} ({outcome.elected_by}); {outcome.note}"
-    yield Claim(Kind.WINNER, address, option, outcome, outcome.elected, sentence)
+    asked = _asked_by_the_manager(decision, outcome)
+    yield Claim(Kind.WINNER, address, option, outcome, outcome.elected, sentence, expects=asked)
     if outcome.loss is not None and outcome.elected is not None:
         yield from claims_of_loss(address, option, outcome.loss, outcome.elected, sentence, known=known)
+
+
+def _asked_by_the_manager(decision: Decision, what: Decision | Outcome) -> frozenset[int] | None:
+    """Live replicas of which the recovery manager may elect any, where nobody can say which; None elsewhere."""
+    unread = elects_by_unread_logs(decision, what)
+    return frozenset(one.replica for one in decision.candidates if one.live) if unread else None
 
 
 def _of_forecast(address: TopicPartition, forecast: Forecast, *, only: bool, known: bool) -> Iterator[Claim]:
@@ -323,6 +332,8 @@ def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator
         # What kelr will not do beside somebody else's reassignment, or without knowing whom Kafka would elect.
         blind = state.elr is None or subject.case.config.error is not None
         blind = blind or state.adding is None or bool(state.adding or state.removing)
+        outcome = subject.outcome(wish.election)
+        blind = blind or (outcome is not None and elects_by_unread_logs(subject.decision, outcome))
         if not blind:
             yield Claim(Kind.REFUSED, found.address, option, found, wish.desired_leader, sentence)
     elif found.why is Unplanned.NOT_NEEDED:

@@ -27,13 +27,22 @@ from kelr.view.explain_columns import Explained
 from kelr.view.incident.figures import Figures, figures
 from kelr.view.incident.material import Look, Material
 from tests.hindsight.claims import Claim, Kind, Planned, option_of_planned
-from tests.hindsight.hindsight import TEN_MINUTES_MS, WAIT, Truth, comes_or_goes, elect, truths
+from tests.hindsight.hindsight import (
+    TEN_MINUTES_MS,
+    WAIT,
+    States,
+    Truth,
+    comes_or_goes,
+    elect,
+    recovered,
+    truths,
+    wait_for_recovery,
+)
 from tests.hindsight.incident import Sight
 from tests.hindsight.judge import Judged, Verdict, bounded
 from tests.hindsight.observe import observed, rules_asked_for
 from tests.hindsight.world import World, everyone_back
 
-States = Mapping[TopicPartition, PartitionState]
 MOST_AT_ONCE = 2
 
 
@@ -70,14 +79,15 @@ def _calm(world: World) -> bool:
 
 
 def _without(world: World, gone: Sequence[int]) -> States | None:
-    """The partitions once the controller has fenced these brokers, which were killed at one time; None where something
-    else happened before that."""
+    """The partitions once the controller has fenced these brokers, which were killed at one time, and the recovery
+    manager has elected; None where something else happened before the last was fenced."""
     fork, left, disturbed = world.fork(), set(gone), False
     found: States | None = None
 
     def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
         nonlocal found, disturbed
         if not left:
+            found = found and {**found, **recovered(fork, found, done)}
             return
         own = isinstance(event, events.BrokerFenced) and event.broker in left
         disturbed |= not own and (bool(done.changes) or comes_or_goes(event) is not None)
@@ -88,7 +98,7 @@ def _without(world: World, gone: Sequence[int]) -> States | None:
     fork.running.watchers.append(watch)
     for broker in gone:
         fork.kill(broker)
-    fork.wait()
+    wait_for_recovery(fork)
     return found
 
 

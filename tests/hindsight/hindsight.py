@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from kelr.controller import Election, ManualRecovery, RecoveryEvent, Stepped, events
 from kelr.model import ElectionType, PartitionState, TopicPartition
-from tests.hindsight.world import World, everyone_back
+from tests.hindsight.world import QUIET_MS, World, everyone_back
+
+States = Mapping[TopicPartition, PartitionState]
 
 Log = Mapping[int, int]
 """Offset to record."""
@@ -236,7 +238,7 @@ def elect(world: World, address: TopicPartition, option: Option, *, keeps_order:
     if option.election is ElectionType.DESIGNATION and not keeps_order:
         restore_order(world, address, replicas)
     world.running.watchers.remove(watch)
-    if leader is None and world.setup.rules.recovers:
+    if leader is None and world.setup.rules.recovers and option.election is not ElectionType.PREFERRED:
         world.wait()  # the recovery manager asks for logs first
         leader = world.partitions[address].leader
     return leader
@@ -282,11 +284,8 @@ def _return(
         if own and isinstance(event, events.BrokerUnfenced) and not arrived:
             arrived = True
             found.update(world.partitions)
-        elif arrived and world.setup.rules.recovers:
-            # The recovery manager elects once it has asked for logs.
-            found.update(
-                {one.after.address: one.after for one in done.changes if found[one.after.address].leader is None}
-            )
+        elif arrived:
+            found.update(recovered(world, found, done))
 
     world.running.watchers.append(watch)
     was_active = world.running.cluster.controller.active(broker)
@@ -299,8 +298,8 @@ def _return(
 
 
 def after_leaving(world: World, broker: int, *, cleanly: bool) -> Mapping[TopicPartition, PartitionState]:
-    """The partitions the moment that the controller has fenced a broker which was killed, or stopped; but for those to
-    which something else had happened by then."""
+    """The partitions the moment that the controller has fenced a broker which was killed, or stopped, and once the
+    recovery manager has elected; but for those to which something else had happened by then."""
     world = world.fork()
     found: dict[TopicPartition, PartitionState] = {}
     disturbed: set[TopicPartition] = set()
@@ -312,11 +311,25 @@ def after_leaving(world: World, broker: int, *, cleanly: bool) -> Mapping[TopicP
             disturbed.update(at for at, one in world.partitions.items() if comes_or_goes(event) in one.replicas)
         if own and isinstance(event, events.BrokerFenced) and not found:
             found.update(world.partitions)
+        elif found:
+            found.update(recovered(world, found, done))
 
     world.running.watchers.append(watch)
     (world.stop if cleanly else world.kill)(broker)
-    world.wait()
+    wait_for_recovery(world)
     return {address: state for address, state in found.items() if address not in disturbed}
+
+
+def recovered(world: World, found: States, done: Stepped) -> States:
+    """Those that had no leader, and have been changed: the recovery manager elects once it has asked for logs."""
+    if not world.setup.rules.recovers:
+        return {}
+    return {one.after.address: one.after for one in done.changes if found[one.after.address].leader is None}
+
+
+def wait_for_recovery(world: World) -> None:
+    """Until sessions have expired, and the recovery manager has gathered logs after that."""
+    world.wait(QUIET_MS * (1 + world.setup.rules.recovers))
 
 
 def comes_or_goes(event: events.Event | RecoveryEvent | None) -> int | None:

@@ -129,8 +129,10 @@ def _config(world: World, sight: Sight, topic: str, *, compacted: bool) -> Topic
     if not sight.knows_configs:
         return TopicConfig(error=sight.configs or None)
     config = world.running.cluster.as_snapshot().configs[topic]
-    if world.setup.rules.recovery is not None:
-        config = replace(config, recovery_strategy=world.setup.rules.recovery)
+    rules = world.setup.rules
+    # Else unclean.leader.election.enable stands for it.
+    if rules.recovery is not None and not rules.strategy_by_topic:
+        config = replace(config, recovery_strategy=rules.recovery)
     return replace(config, cleanup_policy=("compact",) if compacted else ("delete",))
 
 

@@ -308,14 +308,18 @@ def what_if_judged(world: World, sight: Sight, snapshot: Snapshot) -> Iterator[J
         if not world.running.linked(broker, world.running.controller):
             continue
         for happening in (Happening.FAILS, Happening.STOPS):
-            imagined = imagine(snapshot, [Assumption(happening, broker)], rules).snapshot.partitions
+            imagined = imagine(snapshot, [Assumption(happening, broker)], rules)
+            by_logs = imagined.happened[-1].outlook
             found = after_leaving(world, broker, cleanly=happening is Happening.STOPS)
-            for told in imagined:
+            for told in imagined.snapshot.partitions:
                 claim = Claim(
                     Kind.WHAT_IF, told.address, WAIT, told, broker, f"{broker} {happening}: {_standing(told)}"
                 )
                 if told.address not in found:
                     yield Judged(claim, Verdict.OPEN, "something else happened first")
+                    continue
+                if told.address in by_logs:
+                    yield Judged(claim, Verdict.UNKNOWN, by_logs[told.address])
                     continue
                 truth = _standing(found[told.address])
                 yield Judged(claim, Verdict.RIGHT if truth == _standing(told) else Verdict.WRONG, truth)

@@ -57,6 +57,21 @@ def test_what_new_seeds_found_is_mended(seed: int) -> None:
     assert [one for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG] == [], MENDED[seed]
 
 
+MENDED_IN_THE_KIP = {
+    30001: "a live replica that kelr does not hear and the manager asks was said to elect nobody",
+    32168: "the ELR after a return was said to be empty; it hangs on a min.insync.replicas that could not be read",
+    50026: "where the ELR is not known a designation kept nobody down",
+    50247: "the best log, outside the recovery quorum, was not to be brought back before the quorum, which was cut",
+}
+"""The same by the rules of kip966-balanced."""
+
+
+@pytest.mark.parametrize("seed", MENDED_IN_THE_KIP)
+def test_what_the_kips_rules_found_is_mended(seed: int) -> None:
+    found = judged(incident_of(seed, ("kip966-balanced",)))
+    assert [one for one in found if one.verdict is Verdict.WRONG] == [], MENDED_IN_THE_KIP[seed]
+
+
 def test_a_moment_goes_on_twice() -> None:
     world = created(Setup(rule_set("elr-4.3"), (1, 2, 3), (Topic("orders", ((1, 2, 3),), 2),)))
     (address,) = world.partitions

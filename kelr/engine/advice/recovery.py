@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kelr.controller import Recovery, RecoveryStrategy, Standing
 from kelr.engine.advice.absent_logs import (
+    best_absent,
     disks_to_read_again,
     in_its_place,
     least_doubtful,
@@ -19,12 +20,11 @@ from kelr.engine.advice.lost_directory import and_not, not_without_the_data, wit
 from kelr.engine.advice.returns import with_its_return
 from kelr.engine.advice.words import and_the_others_truncate, until_the_outage_costs_more
 from kelr.engine.case import Case
+from kelr.engine.loss import lost_data
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.recovery.prediction import recovery_now, rivals
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Advice, AdviceAction, ElectedBy, ElectionType, Situation
-
-_GUARANTEE = "nothing committed is lost if fewer than min ISR replicas lost data"
 
 
 def advise_under_kip966(case: Case, found: Findings) -> Advice:
@@ -118,10 +118,11 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
         text = f"{none} longest_log_balanced elects {balanced.elected}, which {cost_in_words(balanced.loss)}."
         return AdviceAction.LONGEST_LOG_BALANCED, text, (balanced.elected,)
     quorum = case.recovery_quorum
-    then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_GUARANTEE}."
+    then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_promise(case, quorum)}."
     absent = tuple(replica for replica in quorum if replica not in case.electable)
     if absent:
-        return AdviceAction.BRING_BACK, f"Bring {brokers(absent)} back{_all(absent)}. {then}", absent
+        outside, bring = _better_outside(case, quorum)
+        return AdviceAction.BRING_BACK, f"{bring} {brokers(absent)} back{_all(absent)}. {then}", (*outside, *absent)
     unheard = tuple(replica for replica in quorum if replica in case.logs.unranked)
     if not unheard and balanced is not None:
         unheard = balanced.waits_for
@@ -133,11 +134,32 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
 
 
 def _quorum(case: Case, recovery: Recovery, _found: Findings) -> _Said:
+    outside, bring = _better_outside(case, recovery.quorum)
+    promise = _not_waited_for(case, recovery) or _promise(case, recovery.quorum)
     text = (
-        f"Bring {brokers(recovery.not_live)} back{_all(recovery.not_live)}: the recovery needs {ids(recovery.quorum)}"
-        f" live, asks for their logs then, and elects the best: {_not_waited_for(case, recovery) or _GUARANTEE}."
+        f"{bring} {brokers(recovery.not_live)} back{_all(recovery.not_live)}: the recovery needs"
+        f" {ids(recovery.quorum)} live, asks for their logs then, and elects the best: {promise}."
     )
-    return AdviceAction.BRING_BACK, text, recovery.not_live
+    return AdviceAction.BRING_BACK, text, (*outside, *recovery.not_live)
+
+
+def _better_outside(case: Case, quorum: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    """The absent replica with a better log than the whole recovery quorum is known to have, if there is one, and how
+    the sentence begins that has the quorum brought back. It is elected if it is live when the quorum has answered, and
+    truncates if not."""
+    best = best_absent(case)
+    if best is None or best in quorum or not case.logs.ranked.keys() >= {*quorum}:
+        return (), "Bring"
+    why = "the recovery counts whoever is live, and of the logs that were read its own is the best"
+    return (best,), f"Bring broker {best} back first: {why}. Then bring"
+
+
+def _promise(case: Case, quorum: tuple[int, ...]) -> str:
+    """What the best log of these replicas promises, unless too many of them are known to have lost data."""
+    lost = tuple(replica for replica in lost_data(case) if replica in quorum)
+    if case.min_isr is not None and len(lost) >= case.min_isr:
+        return f"nothing is promised, since {brokers(lost)} {agree(len(lost), 'has', 'have')} lost committed data"
+    return "nothing committed is lost if fewer than min ISR replicas lost data"
 
 
 def _not_waited_for(case: Case, recovery: Recovery) -> str:

@@ -9,6 +9,7 @@ from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.gone import not_gone, without_the_gone
 from kelr.engine.planning.refusals import advised, kind_in_words, not_needed, refused
 from kelr.engine.planning.subject import Subject
+from kelr.engine.recovery.elections import elects_by_unread_logs
 from kelr.engine.reordering import kept_cordoned
 from kelr.engine.words import brokers, ids, joined, plural
 from kelr.model import (
@@ -256,9 +257,8 @@ def _nobody(subject: Subject, kind: ElectionType, outcome: Outcome | None) -> st
                 f" {'was' if len(missing) == 1 else 'were'} not heard ({silence})."
             )
     words = kind_in_words(kind)
-    asked = () if outcome is None or not subject.case.rules.recovers else outcome.waits_for
-    if any(replica in subject.case.electable for replica in asked):
-        return f"Whom {words} elects is not known here: the recovery manager asks for the logs of live replicas. {note}"
+    if outcome is not None and elects_by_unread_logs(subject.decision, outcome):
+        return f"Whom {words} elects is not known here: {outcome.note}."
     return f"{words[:1].upper()}{words[1:]} elects nobody. {note}".rstrip()
 
 

@@ -66,7 +66,7 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
         )
         by = elected_by(broker_unfenced(subject.state, replica, subject.case.around))
         return HoldDown(replica, HoldReason.RECOVERY if by is None else _REASONS[by], text)
-    if not forecasts and method in {Method.UNCLEAN, Method.REORDER}:
+    if not forecasts and method is not Method.PREFERRED:
         text = (
             f"Whether the return of broker {replica} elects it is not known, since ELR and LastKnownELR are not:"
             f" {_KEEP_IT_DOWN}."

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kelr.controller import Election, Recovery, RecoveryStrategy, change_partition
+from kelr.controller import RULE_SETS, Election, Recovery, RecoveryStrategy, change_partition
 from kelr.engine.case import Case
 from kelr.engine.elections import elected_by, kafka_election, nobody_to_designate, not_needed
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.recovery.prediction import awaited, recovery_now, rivals, run_now, unless_better
 from kelr.engine.rule_docs import DESIGNATED_IS_LIVE
 from kelr.engine.steps import steps_of
-from kelr.engine.words import joined
-from kelr.model import ElectedBy, ElectionType, Outcome
+from kelr.engine.words import agree, brokers, joined
+from kelr.model import Decision, ElectedBy, ElectionType, Outcome
 
 _RECOVERIES = {
     # The unclean election of older requests: "it will be replaced by the unclean recovery".
@@ -55,16 +55,31 @@ def _by_logs(case: Case, kind: ElectionType, strategy: RecoveryStrategy) -> Outc
         None if leader is None else loss_of_electing(case, leader),
         waits_for,
         designate=recovery.choice,
-        note=_waits(recovery, rivals(case, recovery), waits_for),
+        note=_waits(case, recovery, waits_for),
     )
 
 
-def _waits(recovery: Recovery, others: tuple[int, ...], waits_for: tuple[int, ...]) -> str:
+def _waits(case: Case, recovery: Recovery, waits_for: tuple[int, ...]) -> str:
     if not waits_for:
         return ""
+    others = rivals(case, recovery)
     if recovery.choice is not None and others:
         return f"elects {recovery.choice} {unless_better(others)}"
+    if case.electable.issuperset(waits_for):
+        return f"the recovery manager asks {brokers(waits_for)} for {agree(len(waits_for), 'its log', 'their logs')}"
     return f"waits for {joined(waits_for, 'or' if recovery.strategy is RecoveryStrategy.AGGRESSIVE else 'and')}"
+
+
+def elects_by_unread_logs(decision: Decision, what: Decision | Outcome) -> bool:
+    """Whether live replicas tell the recovery manager by their logs whom to elect, and those logs are not known here:
+    then nobody can say whom, and "nobody" would be wrong.
+
+    Args:
+        what: one of the decision's elections, or the decision itself for whom Kafka elects unasked.
+    """
+    live = {one.replica for one in decision.candidates if one.live}
+    asked = RULE_SETS[decision.rules].recovers and what.elected is None and bool(what.waits_for)
+    return asked and live.issuperset(what.waits_for)
 
 
 def _designation(case: Case, replica: int) -> Outcome:

@@ -14,6 +14,7 @@ from kelr.view.columns import Column
 from kelr.view.explain_columns import (
     FORECAST_COLUMNS,
     ReturnRow,
+    elected_by_itself,
     lost_offsets,
     merged_returns,
     options_of,
@@ -132,8 +133,9 @@ def log_ends(bars: LogBars, candidates: Sequence[Candidate]) -> Table:
 def steps(decision: Decision) -> Table:
     """What Kafka asks by itself, in order."""
     rows = tuple(("yes" if one.holds else "no", one.text, one.evidence, one.source) for one in decision.steps)
-    whom = "nobody" if decision.elected is None else f"broker {decision.elected}"
-    return Table(f"Kafka by itself elects {whom}.", ("answer", "asked for", "evidence", "source"), rows)
+    return Table(
+        f"Kafka by itself elects {elected_by_itself(decision)}.", ("answer", "asked for", "evidence", "source"), rows
+    )
 
 
 def returns(decision: Decision) -> Table:
@@ -156,8 +158,7 @@ def choices(decision: Decision) -> Table:
         total = "-" if loss is None else written(lost_offsets(loss.total, loss.lost_ranges), color=False)
         grade = "-" if loss is None else GRADES[loss.grade]
         sure = one.note or ("" if loss is None else certainty_in_words(loss))
-        elected = "nobody" if one.elected is None else str(one.elected)
-        rows.append((one.name, elected, committed, total, grade, sure))
+        rows.append((one.name, one.leader, committed, total, grade, sure))
     header = ("option", "leads", "lost, committed", "lost in all", "grade", "certainty")
     return Table(
         "What each broker that could be started, and each kind of election, would give and lose.", header, tuple(rows)
