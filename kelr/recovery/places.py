@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kelr.durable import keep_from_others
+from kelr.files import FILES, Files
 
 STATE_DIRECTORY_VARIABLE = "KELR_STATE_DIR"
 AUDIT_FILE = "audit.jsonl"
@@ -58,6 +59,6 @@ def audit_file(state: Path) -> Path:
     return state / AUDIT_FILE
 
 
-def has_records(state: Path) -> bool:
+def has_records(state: Path, files: Files = FILES) -> bool:
     """Whether anything is on record here: an audit line, or the journal of a run that has written none yet."""
-    return audit_file(state).exists() or (state / _CLUSTERS).is_dir()
+    return files.exists(audit_file(state)) or files.exists(state / _CLUSTERS)
