@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.interrupts import nothing_changed_yet
@@ -11,13 +12,12 @@ from kelr.commands.reasons import EXAMPLE, read_reason
 from kelr.commands.recovering import reporter
 from kelr.commands.session import Session
 from kelr.errors import PartlyDoneError, RefusedError, UsageError
-from kelr.model import TopicPartition
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.places import state_directory
 from kelr.recovery.shelf import refuse_open_journals
 from kelr.sources.ground import MACHINE
 from kelr.sources.live.failures import error_in_words
-from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
+from kelr.view.hold import hold_view, price_head, price_lines
 from kelr.view.output import Output
 
 
@@ -37,7 +37,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
     price = price_of_hold(topic, source=session.source(), clock_ms=MACHINE.now_ms)
     output = session.output
     if output.format.for_people:
-        for line in price_lines(output, _price(price), _loses(price, None)):
+        for line in price_lines(output, price):
             output.line(line)
     try:
         _agree(output, price, yes_clear=yes_clear, force=force, dry_run=dry_run)
@@ -109,8 +109,9 @@ def _show_hold(
         if following is not None:
             output.next(following)
         return
-    with output.listing(hold_view(), price_head(_price(price))) as listing:
-        listing.add(_loses(price, held))
+    with output.listing(hold_view(), price_head(price)) as listing:
+        done = set() if held is None else set(held.cleared)
+        listing.add(one if held is None else replace(one, cleared=one.address in done) for one in price.cleared)
         listing.finish(
             {
                 "done": held is not None and held.good,
@@ -146,33 +147,3 @@ def _after_hold(held: Held) -> tuple[str, ...]:
     if held.unrecorded:
         return ("recover", "resume")
     return ("recover", "plan", held.topic, "--out", "plan.json") if held.good else ("recover", "status")
-
-
-def _price(price: HoldPrice) -> Price:
-    return Price(
-        price.topic,
-        price.cluster_id,
-        price.own_value,
-        price.writes,
-        price.leaderless,
-        price.producers,
-        price.defect,
-        price.refusal,
-        price.needs_force,
-    )
-
-
-def _loses(price: HoldPrice, held: Held | None) -> list[Loses]:
-    cleared: set[TopicPartition] = set() if held is None else set(held.cleared)
-    return [
-        Loses(
-            one.topic,
-            one.partition,
-            one.leader,
-            one.elr,
-            one.last_known_elr,
-            one.clean,
-            None if held is None else one.address in cleared,
-        )
-        for one in price.cleared
-    ]

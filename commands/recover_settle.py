@@ -20,12 +20,12 @@ from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import find_journal, open_journals
-from kelr.recovery.status import PartitionStatus, RecoveryStatus, status
+from kelr.recovery.status import RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
 from kelr.sources.ground import MACHINE
 from kelr.view.audit import audit_view
-from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
+from kelr.view.recovery_status import Put, show_put_right, show_status
 
 _NAME_A_CLUSTER = frozenset({"-b", "--command-config", "--context", "--snapshot"})
 _LINES_AT_ONCE = 1000
@@ -40,48 +40,8 @@ def show_what_is_left(session: Session, plan_file: Path | None) -> bool:
     """Show what earlier runs left behind; whether nothing is."""
     plan = None if plan_file is None else read_plan(plan_file).plan
     found = status(session.source(), state_directory(), plan=plan)
-    show_status(session.output, _status(found), following=_following(found, plan_file))
+    show_status(session.output, found, following=_following(found, plan_file))
     return found.clean
-
-
-def _status(found: RecoveryStatus) -> Status:
-    standings = [_standing(None, one) for one in found.plan_partitions]
-    for journal in found.journals:
-        standings += [_standing(journal.name, one) for one in journal.partitions]
-        standings += [
-            Standing(journal.name, one.topic, None, f"{one.name}={one.now or 'not set'}: {one.text}", one.left)
-            for one in journal.configs
-        ]
-    journals = tuple(
-        OpenJournal(one.name, one.command, f"{one.user}@{one.host}", one.begun_ms, one.last_ms, one.plan_id, one.text)
-        for one in found.journals
-    )
-    return Status(
-        found.cluster_id,
-        found.at_work,
-        journals,
-        tuple(standings),
-        found.garbled,
-        found.clean,
-        found.lost,
-        found.silence,
-    )
-
-
-def _standing(journal: str | None, one: PartitionStatus) -> Standing:
-    return Standing(
-        journal,
-        one.topic,
-        one.partition,
-        one.text,
-        one.reordered,
-        one.wanted,
-        one.leader,
-        one.order,
-        one.restores,
-        one.ended,
-        described=one.unread is None,
-    )
 
 
 def _following(found: RecoveryStatus, plan_file: Path | None) -> tuple[str, ...] | None:

@@ -12,9 +12,9 @@ from kelr.engine.advice.commands import save_first
 from kelr.engine.planning import only_topics
 from kelr.engine.planning.verification import is_unapplied
 from kelr.errors import BadInputError, UsageError
+from kelr.model.audit import AuditRecord
 from kelr.model.plan import Check, Passed, Plan
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
 from kelr.rescue.journal import is_replayed

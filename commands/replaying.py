@@ -16,7 +16,8 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
 from kelr.errors import BadInputError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import TopicPartition
-from kelr.recovery.audit import AuditRecord, AuditWhat, append, by
+from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery.audit import append, by
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.rescue.archive import Dump, open_dump, read_head
 from kelr.rescue.journal import ReplayJournal, is_replayed, journal_file

@@ -8,8 +8,8 @@ from kelr.commands.moments import read_moment
 from kelr.commands.session import now_ms
 from kelr.errors import BadInputError
 from kelr.model import Selection
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.shelf import journal_files, open_journals

@@ -14,10 +14,10 @@ from kelr.engine.planning import plan_id
 from kelr.errors import ConnectError, KelrError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.interrupts import taken
 from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
-from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import election_line
 from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.consent import Consented, missing_code, missing_consent

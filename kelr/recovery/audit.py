@@ -7,9 +7,7 @@ before `append` returns. Nothing secret goes in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -18,6 +16,7 @@ from kelr import __version__
 from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.places import audit_file
 from kelr.recovery.who import Who
 from kelr.sources.ground import MACHINE, Ground
@@ -29,78 +28,9 @@ _FIRST_MS, _LAST_MS = 0, 253_402_300_799_999
 """From 1970 to the end of the year 9999, in milliseconds."""
 
 
-class AuditWhat(StrEnum):
-    """What kind of change a line tells of."""
-
-    ELECTION = "election"
-    """A planned election, with the reordering around it."""
-    RESTORE = "restore"
-    """A partition's old order, given again by undo or resume."""
-    HOLD = "hold"
-    """A topic's ELR and LastKnownELR cleared through its min.insync.replicas."""
-    CONFIG = "config"
-    """A topic's config, written back by undo or resume."""
-    RESCUE = "rescue"
-    """Saved records, produced again."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
-    """One line."""
-
-    at_ms: int
-    """Milliseconds since 1970 UTC."""
-    what: AuditWhat
-    command: str
-    """The command, such as ``recover apply``."""
-    topic: str
-    partition: int | None
-    """None where a whole topic was changed."""
-    cluster_id: str | None
-    user: str
-    host: str
-    principal: str | None
-    result: str
-    """`kelr.model.plan.Ended` of an election; ``done``, ``refused`` or ``failed`` of anything else."""
-    version: str = __version__
-    """Of kelr."""
-    plan_id: str | None = None
-    journal: str | None = None
-    """The journal's file name. A line can be there twice where kelr was killed right after it: same journal, partition
-    and result."""
-    election: str | None = None
-    method: str | None = None
-    wanted: int | None = None
-    """The replica that was to lead."""
-    before: Mapping[str, Any] = field(default_factory=dict)
-    """Leader, leader epoch, ISR, ELR, replicas or config from before."""
-    after: Mapping[str, Any] = field(default_factory=dict)
-    evidence: Sequence[Mapping[str, Any]] = ()
-    """What each replica's log was known to hold."""
-    loss: Mapping[str, Any] | None = None
-    """The loss that was shown: grade, and bounds as [at least, at most]."""
-    consent: Mapping[str, Any] = field(default_factory=dict)
-    """What was needed, and what was given: ``needed``, ``yes``, ``accept_loss``; and who gave it: ``user``, ``host``,
-    ``principal``."""
-    force_reason: str | None = None
-    error: str | None = None
-    """Kafka's name of an error."""
-    text: str = ""
-    asked: bool | None = None
-    """Of an election: whether it was asked for, and may have been carried out; None: not recorded."""
-    boot_id: str | None = None
-    boot_ms: int | None = None
-    """Of an election: the same time as `at_ms`, by a clock that nobody sets (`kelr.sources.ground.Moment`)."""
-
-    @property
-    def when(self) -> str:
-        """The time in ISO 8601, UTC, with milliseconds."""
-        return datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def by(who: Who) -> dict[str, str | None]:
-    """The fields of an `AuditRecord` that say who it was."""
-    return {"user": who.user, "host": who.host, "principal": who.principal}
+    """The fields of an `AuditRecord` that say who it was, and with which kelr."""
+    return {"version": __version__, "user": who.user, "host": who.host, "principal": who.principal}
 
 
 def append(state_directory: Path, *records: AuditRecord, ground: Ground = MACHINE) -> None:

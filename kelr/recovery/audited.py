@@ -18,9 +18,9 @@ from kelr.engine.planning.lost import (
 )
 from kelr.engine.planning.seen import Seen
 from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, Method, PlannedElection, RecordedElection, TopicPartition
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.restoring import Back

@@ -15,9 +15,9 @@ from kelr.controller import RuleSet
 from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.interrupts import taken
 from kelr.model import PartitionState, TopicPartition
+from kelr.model.audit import AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.acls import MissingAcl, permissions_of, refuse
-from kelr.recovery.audit import AuditWhat
 from kelr.recovery.audited import config_line
 from kelr.recovery.configs import MIN_ISR, ConfigBack, ConfigWriter
 from kelr.recovery.consent import Consented

@@ -31,6 +31,8 @@ class Cleared:
     last_known_elr: tuple[int, ...]
     clean: tuple[int, ...]
     """Members of the ELR that would be elected without loss if they came back after a clean shutdown."""
+    cleared: bool | None = None
+    """Whether both were read as empty afterwards; None: nothing was written."""
 
     @property
     def address(self) -> TopicPartition:

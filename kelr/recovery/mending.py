@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kelr.errors import KelrError, RefusedError, UsageError
 from kelr.model import Plan, PlannedElection, TopicPartition
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditWhat
 from kelr.recovery.audited import config_line, election_line, restore_line
 from kelr.recovery.configs import ConfigBack, ConfigWriter
 from kelr.recovery.journal import Ending, Journal, JournalStep
@@ -152,7 +152,7 @@ def mend(
     return Mended(backs, configs, "" if failure is None else failure.message)
 
 
-def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
+def _missing_lines(journalled: Journalled) -> Iterator[AuditRecord]:
     """What the run did and could not record: results of its elections, and a hold that was put back."""
     for planned in journalled.not_audited:
         at = journalled.partitions[planned.address].applied_at
@@ -176,7 +176,7 @@ def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
             )
 
 
-def found_line(planned: PlannedElection, result: Applied, journalled: Journalled, *, at: Instant) -> audit.AuditRecord:
+def found_line(planned: PlannedElection, result: Applied, journalled: Journalled, *, at: Instant) -> AuditRecord:
     """The line of an election that the journal's run asked for and could not record: it names who did and consented."""
     who, command = journalled.begun_by(planned.address)
     return election_line(
@@ -226,9 +226,7 @@ def order_backs(journalled: Journalled, backs: Mapping[TopicPartition, Back]) ->
     )
 
 
-def _config_line(
-    site: Site, journalled: Journalled, config: ConfigBack, command: str, now_ms: int
-) -> audit.AuditRecord:
+def _config_line(site: Site, journalled: Journalled, config: ConfigBack, command: str, now_ms: int) -> AuditRecord:
     return config_line(
         what=AuditWhat.CONFIG,
         topic=config.topic,

@@ -12,8 +12,8 @@ from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
 from kelr.recovery.hand import UNKNOWN_TOPIC
@@ -91,6 +91,10 @@ class JournalStatus:
     text: str
     next_step: str
     """The command that goes on, as arguments after ``kelr`` in one line."""
+
+    @property
+    def who(self) -> str:
+        return f"{self.user}@{self.host}"
 
 
 @dataclass(frozen=True, slots=True)

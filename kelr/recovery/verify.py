@@ -22,7 +22,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
-from kelr.recovery.audit import AuditRecord
+from kelr.model.audit import AuditRecord
 from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.sources.base import Progress, Source, silence_of
 from kelr.sources.ground import Ground, Instant

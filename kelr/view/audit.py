@@ -2,83 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
-
+from kelr.model.audit import AuditRecord
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/audit-log"
 
 
-class AuditRow(Protocol):
-    """A line of the audit log (`kelr.recovery.audit.AuditRecord`)."""
-
-    @property
-    def at_ms(self) -> int: ...
-    @property
-    def when(self) -> str: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def command(self) -> str: ...
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int | None: ...
-    @property
-    def cluster_id(self) -> str | None: ...
-    @property
-    def user(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def principal(self) -> str | None: ...
-    @property
-    def result(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def plan_id(self) -> str | None: ...
-    @property
-    def journal(self) -> str | None: ...
-    @property
-    def election(self) -> str | None: ...
-    @property
-    def method(self) -> str | None: ...
-    @property
-    def wanted(self) -> int | None: ...
-    @property
-    def before(self) -> Mapping[str, Any]: ...
-    @property
-    def after(self) -> Mapping[str, Any]: ...
-    @property
-    def evidence(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def loss(self) -> Mapping[str, Any] | None: ...
-    @property
-    def consent(self) -> Mapping[str, Any]: ...
-    @property
-    def force_reason(self) -> str | None: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def asked(self) -> bool | None: ...
-    @property
-    def boot_id(self) -> str | None: ...
-    @property
-    def boot_ms(self) -> int | None: ...
-
-
-def audit_view() -> View[AuditRow]:
+def audit_view() -> View[AuditRecord]:
     """One row for each line of the log, oldest first."""
 
-    def fact(key: str, type_: str, about: str) -> Column[AuditRow]:
+    def fact(key: str, type_: str, about: str) -> Column[AuditRecord]:
         return Column(key, key, value=lambda row: _value(row, key), shown=Shown.MACHINE, type=type_, about=about)
 
-    people: tuple[Column[AuditRow], ...] = (
+    people: tuple[Column[AuditRecord], ...] = (
         Column("time", "WHEN (UTC)", text=lambda row: plain(row.when), shown=Shown.PEOPLE),
         Column("who", "WHO", text=_who, shown=Shown.PEOPLE, yields=2),
         Column("did", "WHAT", text=lambda row: plain(_what(row)), shown=Shown.PEOPLE, hyphenated=True),
@@ -135,32 +72,32 @@ def audit_view() -> View[AuditRow]:
     )
 
 
-def _value(row: AuditRow, key: str) -> Json:
+def _value(row: AuditRecord, key: str) -> Json:
     value: Json = getattr(row, key)
     # Lines that have nothing to say of these are written with empty objects: not recorded is not "known to be none".
     return None if value == {} else value
 
 
-def _who(row: AuditRow) -> Text:
+def _who(row: AuditRecord) -> Text:
     principal = f" as {row.principal}" if row.principal else ""
     return plain(f"{row.user}@{row.host}{principal}")
 
 
-def _what(row: AuditRow) -> str:
+def _what(row: AuditRecord) -> str:
     return f"{row.election} election" if row.election else str(row.what)
 
 
-def _where(row: AuditRow) -> str:
+def _where(row: AuditRecord) -> str:
     return row.topic if row.partition is None else f"{row.topic}:{row.partition}"
 
 
-def _result(row: AuditRow) -> Text:
+def _result(row: AuditRecord) -> Text:
     if row.result == "begun":
         return styled(row.result, Style.NOTICE)
     return styled(row.result, Style.GOOD if row.result in {"done", "not-needed"} else Style.BAD)
 
 
-def _words(row: AuditRow) -> str:
+def _words(row: AuditRecord) -> str:
     parts = [row.text] if row.text else []
     if row.wanted is not None and not row.text:
         parts.append(f"broker {row.wanted} to lead")

@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kelr.model import TopicPartition
 from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
 
+if TYPE_CHECKING:
+    from kelr.recovery.hold_price import Cleared, HoldPrice
+
 KIND = "kelr/hold"
 
 
-@dataclass(frozen=True, slots=True)
-class Loses:
-    """A partition whose ELR and LastKnownELR go."""
-
-    topic: str
-    partition: int
-    leader: int | None
-    elr: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
-    clean: tuple[int, ...]
-    cleared: bool | None = None
-    """Whether both were read as empty afterwards; None: nothing was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a hold does and costs."""
-
-    topic: str
-    cluster_id: str | None
-    own_value: str | None
-    writes: str
-    leaderless: tuple[int, ...]
-    producers: str
-    defect: str
-    refusal: str | None
-    needs_force: str | None
-
-
-def hold_view() -> View[Loses]:
+def hold_view() -> View[Cleared]:
     """One row for each partition that has an ELR or a LastKnownELR."""
     return View(
         KIND,
@@ -102,7 +75,7 @@ def hold_view() -> View[Loses]:
     )
 
 
-def price_head(price: Price) -> Mapping[str, Json]:
+def price_head(price: HoldPrice) -> Mapping[str, Json]:
     return {
         "cluster_id": price.cluster_id,
         "own_value": price.own_value,
@@ -115,7 +88,7 @@ def price_head(price: Price) -> Mapping[str, Json]:
     }
 
 
-def price_lines(output: Output, price: Price, rows: Sequence[Loses]) -> Iterator[Text]:
+def price_lines(output: Output, price: HoldPrice) -> Iterator[Text]:
     """The price for people."""
     layout = Layout(output.width)
     yield styled(f"Holding topic {price.topic}: what it does, and what it costs", Style.HEADING)
@@ -123,8 +96,8 @@ def price_lines(output: Output, price: Price, rows: Sequence[Loses]) -> Iterator
     told = "  {:<10}"
     does = (
         f"min.insync.replicas={price.writes} is written to the topic ({old}), which clears ELR and LastKnownELR of"
-        f" {partitions_in_words(len(rows))}; then the old value is restored. Returning brokers are not elected by"
-        " themselves any more: only an unclean election, or a designation, brings a leaderless partition back."
+        f" {partitions_in_words(len(price.cleared))}; then the old value is restored. Returning brokers are not elected"
+        " by themselves any more: only an unclean election, or a designation, brings a leaderless partition back."
     )
     yield from layout.paragraph(told.format("does"), does, Style.HEADING)
     yield from layout.paragraph(told.format("producers"), price.producers, Style.HEADING)
@@ -133,16 +106,16 @@ def price_lines(output: Output, price: Price, rows: Sequence[Loses]) -> Iterator
         yield from layout.paragraph(told.format("loses"), f"{price.needs_force}. This takes --force.", Style.BAD)
     if price.refusal is not None:
         yield from layout.paragraph(told.format("refused"), f"{price.refusal}.", Style.BAD)
-    if rows:
-        yield from layout.table(_COLUMNS, rows)
+    if price.cleared:
+        yield from layout.table(_COLUMNS, price.cleared)
 
 
 def _ids(replicas: Sequence[int]) -> str:
     return ",".join(map(str, replicas)) or "-"
 
 
-_COLUMNS: tuple[Column[Loses], ...] = (
-    Column("name", "PARTITION", text=lambda row: plain(str(TopicPartition(row.topic, row.partition)))),
+_COLUMNS: tuple[Column[Cleared], ...] = (
+    Column("name", "PARTITION", text=lambda row: plain(str(row.address))),
     Column("leader", "LEADER", text=lambda row: plain("none" if row.leader is None else str(row.leader))),
     Column("elr", "ELR", text=lambda row: plain(_ids(row.elr))),
     Column("last_known", "LAST KNOWN", text=lambda row: plain(_ids(row.last_known_elr))),

@@ -2,117 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.styled import Style, Text, plain, styled
 
-
-class NodeRow(Protocol):
-    """A node of a lab."""
-
-    @property
-    def node(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def rack(self) -> str | None: ...
-    @property
-    def pid(self) -> int | None: ...
-    @property
-    def fenced(self) -> bool | None: ...
-    @property
-    def paused(self) -> bool: ...
+if TYPE_CHECKING:
+    from kelr.lab.incidents import Incident
+    from kelr.lab.produce import Produced
+    from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
+    from kelr.lab.story import StepDone
+    from kelr.lab.tail import CutTail
 
 
-class RehearsalFacts(Protocol):
-    """What a simulated lab is besides, and what was done to it."""
-
-    @property
-    def rules(self) -> str: ...
-    @property
-    def metrics_endpoint(self) -> str | None: ...
-    @property
-    def virtual_clock(self) -> bool: ...
-    @property
-    def now_ms(self) -> int | None: ...
-    @property
-    def severed(self) -> Sequence[tuple[int, int]]: ...
-    @property
-    def faults(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def denied(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def assumptions(self) -> Sequence[str]: ...
-    @property
-    def broken_handlers(self) -> Sequence[str]: ...
-
-
-class LabFacts(Protocol):
-    """A lab as it is now."""
-
-    @property
-    def directory(self) -> Any: ...
-    @property
-    def kafka(self) -> str | None: ...
-    @property
-    def cluster_id(self) -> str: ...
-    @property
-    def bootstrap_servers(self) -> str: ...
-    @property
-    def elr(self) -> bool: ...
-    @property
-    def min_isr(self) -> int: ...
-    @property
-    def ready(self) -> bool: ...
-    @property
-    def security(self) -> str: ...
-    @property
-    def sasl_mechanism(self) -> str | None: ...
-    @property
-    def authorizer(self) -> bool: ...
-    @property
-    def client_servers(self) -> str | None: ...
-    @property
-    def command_config(self) -> Any: ...
-    @property
-    def rehearsal(self) -> RehearsalFacts | None: ...
-
-
-class IncidentRow(Protocol):
-    """An incident that a lab can have."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def needs_elr(self) -> bool: ...
-    @property
-    def racks(self) -> int: ...
-
-
-class StepRow(Protocol):
-    """A step of an incident."""
-
-    @property
-    def action(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def brokers(self) -> tuple[int, ...]: ...
-    @property
-    def produced(self) -> Sequence[Any]: ...
-    @property
-    def cuts(self) -> Sequence[Any]: ...
-
-
-def status_view() -> View[NodeRow]:
+def status_view() -> View[NodeStatus]:
     """One row for each node."""
-    columns: tuple[Column[NodeRow], ...] = (
+    columns: tuple[Column[NodeStatus], ...] = (
         Column("name", "NODE", lambda row: row.name, type="string", about="controller, or broker and its id."),
         Column("node", "ID", lambda row: row.node, right=True, type="integer", about="Kafka's node id."),
         Column("port", "PORT", lambda row: row.port, right=True, type="integer", about="TCP port on 127.0.0.1."),
@@ -140,7 +46,7 @@ def status_view() -> View[NodeRow]:
     return View("kelr/lab-status", columns, head=_LAB_HEAD)
 
 
-def lab_head(lab: LabFacts) -> dict[str, Json]:
+def lab_head(lab: LabStatus) -> dict[str, Json]:
     """What the status document says beside the nodes."""
     rehearsal = lab.rehearsal
     known: dict[str, Json] = {
@@ -174,7 +80,7 @@ def lab_head(lab: LabFacts) -> dict[str, Json]:
     }
 
 
-def rehearsal_lines(rehearsal: RehearsalFacts) -> list[Text]:
+def rehearsal_lines(rehearsal: Rehearsal) -> list[Text]:
     """What was done to a simulated lab, in sentences; nothing where all is well."""
     lines = [f"no link between nodes {one} and {other}" for one, other in rehearsal.severed]
     lines += [_fault_text(fault) for fault in rehearsal.faults]
@@ -204,9 +110,9 @@ def _broken(failure: str) -> str:
     return f"the simulation broke, and answered UNKNOWN_SERVER_ERROR: {failure}"
 
 
-def incidents_view() -> View[IncidentRow]:
+def incidents_view() -> View[Incident]:
     """One row for each incident that there is."""
-    columns: tuple[Column[IncidentRow], ...] = (
+    columns: tuple[Column[Incident], ...] = (
         Column("name", "INCIDENT", lambda row: row.name, type="string", about="What to call it."),
         Column("summary", "WHAT HAPPENS", lambda row: row.summary, type="string", about="What happens in it."),
         Column(
@@ -219,9 +125,9 @@ def incidents_view() -> View[IncidentRow]:
     return View("kelr/lab-incidents", columns)
 
 
-def incident_view() -> View[StepRow]:
+def incident_view() -> View[StepDone]:
     """One row for each step that was done."""
-    columns: tuple[Column[StepRow], ...] = (
+    columns: tuple[Column[StepDone], ...] = (
         Column("action", "ACTION", lambda row: str(row.action), type="string", about="What kind of step."),
         Column("text", "STEP", lambda row: row.text, type="string", about="The step in a sentence."),
         Column("brokers", "BROKERS", lambda row: list(row.brokers), type="integer[]", about="Whom it was done to."),
@@ -248,7 +154,7 @@ def _export(row: tuple[str, str]) -> list[Text]:
     return [plain(f"export {row[0]}={quote(row[1])}")]
 
 
-def _state(row: NodeRow) -> Text:
+def _state(row: NodeStatus) -> Text:
     if row.paused:
         return styled("paused", Style.BAD)
     if row.fenced is None:
@@ -256,11 +162,11 @@ def _state(row: NodeRow) -> Text:
     return styled("fenced", Style.BAD) if row.fenced else styled("live", Style.GOOD)
 
 
-def _needs_elr(row: IncidentRow) -> Text:
+def _needs_elr(row: Incident) -> Text:
     return plain("yes" if row.needs_elr else "no")
 
 
-def _produced(one: Any) -> Mapping[str, Json]:
+def _produced(one: Produced) -> Mapping[str, Json]:
     return {
         "partition": one.partition,
         "acks": str(one.acks),
@@ -271,7 +177,7 @@ def _produced(one: Any) -> Mapping[str, Json]:
     }
 
 
-def _cut(one: Any) -> Mapping[str, Json]:
+def _cut(one: CutTail) -> Mapping[str, Json]:
     return {
         "broker": one.broker,
         "partition": one.partition,

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from kelr.controller import RuleSet
+from kelr.simulation.outage import OutageOutcome
 from kelr.view.columns import Column, View
 from kelr.view.styled import Style, Text, plain, styled
 
 
-class Outage(Protocol):
-    """`kelr.simulation.outage.OutageOutcome`."""
-
-    @property
-    def rules(self) -> RuleSet: ...
-    @property
-    def elected(self) -> int | None: ...
-    @property
-    def back(self) -> tuple[int, ...]: ...
-    @property
-    def lost(self) -> int: ...
-
-
-def _elected(row: Outage) -> Text:
+def _elected(row: OutageOutcome) -> Text:
     return styled("nobody", Style.NOTICE) if row.elected is None else plain(str(row.elected))
 
 
-def _when(row: Outage) -> Text:
+def _when(row: OutageOutcome) -> Text:
     last = row.back[-1]
     if row.elected is None:
         return plain("an operator has to elect")
     return plain(f"when {last} is back" + ("" if row.elected == last else ", and both logs were compared"))
 
 
-OUTAGE_VIEW: View[Outage] = View(
+OUTAGE_VIEW: View[OutageOutcome] = View(
     "kelr/demo-outage",
     (
         Column("rules", "RULES", lambda row: row.rules.name, type="string", about="The rule set."),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kelr.engine.planning.lost import Lost, lost_in_all
+from kelr.engine.planning.lost import lost_in_all
 from kelr.model import TopicPartition
 from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.describe import SILENCE_FACT
@@ -14,6 +15,9 @@ from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_words
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
+
+if TYPE_CHECKING:
+    from kelr.recovery.status import JournalStatus, PartitionStatus, RecoveryStatus
 
 STATUS_KIND = "kelr/recovery-status"
 PUT_RIGHT_KIND = "kelr/put-right"
@@ -56,35 +60,6 @@ class Standing:
         if self.leader is None:
             return "no leader"
         return _WELL if self.leader == self.wanted else "other leader"
-
-
-@dataclass(frozen=True, slots=True)
-class OpenJournal:
-    """A run that was cut short."""
-
-    name: str
-    command: str
-    who: str
-    begun_ms: int
-    last_ms: int
-    plan_id: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Everything that is left to do on one cluster, as far as this machine knows."""
-
-    cluster_id: str | None
-    at_work: bool
-    journals: tuple[OpenJournal, ...]
-    standings: tuple[Standing, ...]
-    garbled: tuple[str, ...]
-    clean: bool
-    lost: tuple[Lost, ...] = ()
-    """What each election of the plan lost that was carried out."""
-    silence: str | None = None
-    """Why no controller answered; None: one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +124,45 @@ def status_view() -> View[Standing]:
     )
 
 
-def show_status(output: Output, status: Status, *, following: Sequence[str] | None) -> None:
+def standings_of(status: RecoveryStatus) -> Iterator[Standing]:
+    """Every partition and config of the plan that was given and of each open journal."""
+    for one in status.plan_partitions:
+        yield _standing(None, one)
+    for journal in status.journals:
+        for one in journal.partitions:
+            yield _standing(journal.name, one)
+        for config in journal.configs:
+            text = f"{config.name}={config.now or 'not set'}: {config.text}"
+            yield Standing(journal.name, config.topic, None, text, config.left)
+
+
+def _standing(journal: str | None, one: PartitionStatus) -> Standing:
+    return Standing(
+        journal,
+        one.topic,
+        one.partition,
+        one.text,
+        one.reordered,
+        one.wanted,
+        one.leader,
+        one.order,
+        one.restores,
+        one.ended,
+        described=one.unread is None,
+    )
+
+
+def show_status(output: Output, status: RecoveryStatus, *, following: Sequence[str] | None) -> None:
     """Print what is left. `following`: the next command as arguments after ``kelr``."""
+    standings = list(standings_of(status))
     if output.format.for_people:
-        for line in _status_lines(Layout(output.width), status):
+        for line in _status_lines(Layout(output.width), status, standings):
             output.line(line)
         if following is not None:
             output.next(following)
         return
     with output.listing(status_view(), {"cluster_id": status.cluster_id, "at_work": status.at_work}) as listing:
-        listing.add(status.standings)
+        listing.add(standings)
         listing.finish(
             {
                 "journals": [_journal(one) for one in status.journals],
@@ -229,7 +233,7 @@ def show_put_right(
         listing.finish({"closed": closed, "next": None if following is None else output.next_command(following)})
 
 
-def _status_lines(layout: Layout, status: Status) -> Iterator[Text]:
+def _status_lines(layout: Layout, status: RecoveryStatus, standings: Sequence[Standing]) -> Iterator[Text]:
     if status.at_work:
         yield styled("Another kelr of this machine changes the cluster just now.", Style.NOTICE)
     for journal in status.journals:
@@ -237,18 +241,18 @@ def _status_lines(layout: Layout, status: Status) -> Iterator[Text]:
         yield from layout.paragraph(head, f"{journal.text}.", Style.HEADING)
     for text in status.garbled:
         yield from layout.paragraph("garbled: ", text, Style.BAD)
-    if status.standings:
-        yield from layout.table(STANDING_COLUMNS, status.standings)
+    if standings:
+        yield from layout.table(STANDING_COLUMNS, standings)
         yield plain("")
     lost = lost_in_all(status.lost)
     if not lost.nothing:
         more = f"{lost_in_words(lost)} kelr recover verify tells more."
         yield from layout.paragraph("Lost by the plan's elections: ", more, Style.NOTICE)
-    if status.silence is not None and status.standings:
+    if status.silence is not None and standings:
         text = f"no controller answers ({status.silence}): the table is what brokers knew last."
         yield from layout.paragraph("Not known: ", text, Style.BAD)
-    left = [one for one in status.standings if one.left]
-    not_led = {one.name for one in status.standings if one.state not in {_WELL, "left"}}
+    left = [one for one in standings if one.left]
+    not_led = {one.name for one in standings if one.state not in {_WELL, "left"}}
     if status.clean and not_led:
         what = f"No order or config is left to put right; {partitions_in_words(len(not_led))} not led as planned."
         yield styled(what, Style.NOTICE)
@@ -267,7 +271,7 @@ def _counted(left: Sequence[Standing]) -> str:
     return " and ".join(words)
 
 
-def _journal(one: OpenJournal) -> dict[str, Json]:
+def _journal(one: JournalStatus) -> dict[str, Json]:
     return {
         "name": one.name,
         "command": one.command,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kelr.model import Snapshot
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.places import state_directory
 from kelr.sources.snapshot_file import write_snapshot
 from tests.commands.conftest import Kelr

@@ -6,8 +6,8 @@ import pytest
 
 from kelr.commands.report_done import read_done
 from kelr.model import Selection
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.places import state_directory
 from tests.incident import CLUSTER_ID, INCIDENT
 

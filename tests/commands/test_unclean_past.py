@@ -12,9 +12,9 @@ import pytest
 
 from kelr.controller import Election
 from kelr.model import Snapshot, TopicConfig
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import LogEvidence
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal import Journal, journal_path
 from kelr.recovery.who import Who

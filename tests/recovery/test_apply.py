@@ -13,6 +13,7 @@ from kelr.controller import Election, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import ConnectError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition, Wish
+from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
@@ -386,7 +387,7 @@ def test_an_election_of_a_killed_run_that_may_come_after_its_result_was_told(
     (result,) = done.applied
     assert (done.closed, result.ended, result.late_until_ms) == (True, Ended.DONE, _UNTIL_MS)
     assert result.text.endswith(f"; {_MAY_COME}")
-    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert line.after["late_until_ms"] == _UNTIL_MS
 
 
@@ -633,7 +634,7 @@ def test_interrupted_at_any_read(tmp_path: Path, refused: bool) -> None:
         if source.left >= 0:
             break
         (result,) = results
-        told = [line.result for line in audit.read(state) if line.what is audit.AuditWhat.ELECTION]
+        told = [line.result for line in audit.read(state) if line.what is AuditWhat.ELECTION]
         led = world.state().leader
         in_order = world.state().replicas == (3, 1, 2)
         expected = Ended.NOT_RESTORED if not in_order else Ended.NOT_TRIED if led is None else Ended.DONE

@@ -12,8 +12,8 @@ import pytest
 from kelr.durable import AppendOnlyFile
 from kelr.errors import BadInputError
 from kelr.model import LOG_DIRECTORY, RecordedElection, TopicPartition
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.places import audit_file
 from tests.recovery.simulated import StillGround

@@ -18,6 +18,7 @@ from kelr.controller.events import Event, LeadersElected, Reassigned
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
 from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
+from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -301,7 +302,7 @@ def test_an_election_is_audited_whenever_its_run_was_killed(
         asked = world.before_revival.count("after line intent") >= (2 if wanted == 2 else 1)
         audited = "after audit" in world.before_revival
         mend(world, state)
-        told = [line for line in audit.read(state) if line.what is audit.AuditWhat.ELECTION]
+        told = [line for line in audit.read(state) if line.what is AuditWhat.ELECTION]
         result = "done" if led or mend is _resume else "unknown"
         assert [line.result for line in told][:1] == ([result] if asked or mend is _resume else []), moment
         # Killed between the audit line and the journal's, there are two.
@@ -324,7 +325,7 @@ def test_an_election_of_which_nobody_is_left_is_audited_by_undo(tmp_path: Path) 
     done = _undo(world, tmp_path)
     assert done is not None
     assert (done.applied, done.closed) == ((), True)
-    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert (line.result, line.command, line.text) == (
         "no-leader",
         "recover apply",
@@ -361,7 +362,7 @@ def test_that_nobody_leads_is_no_sign_that_an_election_came_about(
     dies(world, 3)()
     dies(world, 2)()
     _undo(world, tmp_path)
-    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert (line.result, line.text) == (
         "no-leader",
         "an election was asked for, or about to be, and nobody leads (epoch 1)",
@@ -377,7 +378,7 @@ def test_an_election_that_a_lagging_broker_does_not_show_is_audited_by_undo(tmp_
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     source = Lagging(world, before, world.now_s + 1000)
     assert undo(journal.path, **{**world.common(tmp_path), "source": source}).applied == ()
-    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert (line.result, line.consent["accept_loss"]) == ("unknown", "1000+")
     assert line.text == "an election was asked for, or about to be, and none is seen (epoch 2)"
 

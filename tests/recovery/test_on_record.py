@@ -12,10 +12,10 @@ import pytest
 from kelr.controller import Election, events
 from kelr.engine.planning.lost import Elected, accepted_in_words, elected_by
 from kelr.model import Check, ElectionType, Grade, Method, Passed, RecordedElection, TopicPartition, Wish
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER

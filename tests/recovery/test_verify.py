@@ -12,10 +12,10 @@ from kelr.controller import events
 from kelr.engine.planning.lost import lost_in_all
 from kelr.model import Bounds, Check, ElectionType, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
+from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Wish
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.audit import AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good

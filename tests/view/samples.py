@@ -16,15 +16,17 @@ from kelr.engine.planning.verification import findings
 from kelr.errors import PartlyDoneError
 from kelr.model import EpochEnd, NotHeard, Passed, ReplicaLog, TopicPartition, Unheard
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
-from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery.hold_price import Cleared, HoldPrice
+from kelr.recovery.status import ConfigStatus, JournalStatus, PartitionStatus, RecoveryStatus
 from kelr.sources.records.records import Record
 from kelr.sources.records.stream import Unread, UnreadKind
 from kelr.view.audit import audit_view
 from kelr.view.collection import Collected, show_collection
 from kelr.view.disk_logs import DiskRow, ShownDirectory, ShownDisk, UnusedReplica, disk_logs_view, disks_document
-from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
+from kelr.view.hold import hold_view, price_head, price_lines
 from kelr.view.output import Output
-from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
+from kelr.view.recovery_status import Put, show_put_right, show_status
 from kelr.view.replay import ReplayRow, replay_view
 from kelr.view.rescue import TailRow, dump_view
 from kelr.view.verification import Verified, show_verification
@@ -70,23 +72,63 @@ def verification(output: Output) -> None:
 # Status, resume and undo.
 
 JOURNAL = "20231114-221320-1f"
-STATUS = Status(
+_LEFT = PartitionStatus(
+    "orders",
+    1,
+    2,
+    None,
+    8,
+    (2, 3, 1),
+    (3, 1, 2),
+    reordered=True,
+    begun=True,
+    ended=None,
+    text="nobody leads; it still has the order",
+)
+_GONE = replace(
+    _LEFT,
+    partition=2,
+    order=None,
+    restores=(3, 1),
+    reordered=False,
+    ended="no-leader",
+    text="there is no such partition",
+)
+_CONFIG = ConfigStatus("orders", "min.insync.replicas", None, None, left=True, text="not restored yet")
+_HOLD = JournalStatus(
+    "20231114-221321-20",
+    Path("20.jsonl"),
+    "recover hold",
+    "ada",
+    "laptop",
+    NOW_MS,
+    NOW_MS,
+    None,
+    (),
+    (),
+    "cut short",
+    "",
+)
+STATUS = RecoveryStatus(
     cluster_id=None,
     at_work=True,
     journals=(
-        OpenJournal(JOURNAL, "recover apply", "žofie@laptop", NOW_MS, NOW_MS + 1, "0123456789ab", "cut short"),
-        OpenJournal("20231114-221321-20", "recover hold", "ada@laptop", NOW_MS, NOW_MS, None, "cut short"),
-    ),
-    standings=(
-        Standing(None, "orders", 0, "broker 2 leads", False, 2, 2, (2, 3, 1), (2, 3, 1)),
-        Standing(JOURNAL, "orders", 1, "nobody leads; it still has the order", True, 2, None, (2, 3, 1), (3, 1, 2)),
-        Standing(
-            JOURNAL, "orders", 2, "there is no such partition any more", False, 2, None, None, (3, 1), "no-leader"
+        replace(
+            _HOLD,
+            name=JOURNAL,
+            command="recover apply",
+            user="žofie",
+            last_ms=NOW_MS + 1,
+            plan_id="0123456789ab",
+            partitions=(_LEFT, _GONE),
+            configs=(_CONFIG,),
         ),
-        Standing(JOURNAL, "orders", None, "min.insync.replicas=not set: not restored yet", True),
+        _HOLD,
+    ),
+    plan_partitions=(
+        replace(_LEFT, partition=0, leader=2, restores=(2, 3, 1), reordered=False, text="broker 2 leads"),
     ),
     garbled=(f"{STRAY}/x.jsonl, line 3: garbled journal",),
-    clean=False,
 )
 
 
@@ -109,28 +151,29 @@ def put_right(output: Output) -> None:
 
 # Hold.
 
-PRICE = Price(
+HELD = (
+    Cleared("orders", 0, 3, (), (2,), ()),
+    Cleared("orders", 1, None, (1,), (1,), (1,), True),
+    Cleared("orders", 2, None, (2, 3), (), (), False),
+)
+PRICE = HoldPrice(
     topic="orders",
     cluster_id=None,
     own_value=None,
     writes="2",
     leaderless=(1, 2),
+    cleared=HELD,
     producers="Producers see nothing: the value in force stays the same.",
     defect="Kafka's controller keeps the cleared entries in its index.",
     refusal=None,
     needs_force="broker 1 would lead orders:1 without any loss",
-)
-HELD = (
-    Loses("orders", 0, 3, (), (2,), ()),
-    Loses("orders", 1, None, (1,), (1,), (1,), True),
-    Loses("orders", 2, None, (2, 3), (), (), False),
 )
 
 
 def hold(output: Output) -> None:
     """As ``kelr recover hold`` has it: people get sentences and a table, machines a listing."""
     if output.format.for_people:
-        for line in price_lines(output, PRICE, HELD):
+        for line in price_lines(output, PRICE):
             output.line(line)
         return
     outcome = {"done": False, "restored": None, "text": "ELR of 1 partition is empty", "next": "kelr recover status"}

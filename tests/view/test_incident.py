@@ -28,7 +28,7 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
 )
-from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.replay.changes import At
 from kelr.replay.history import Cause, CauseKind, ElectedAs, Election, PartitionEntry, PartitionSummary, Span, Trouble
 from kelr.view.explain_columns import Explained

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kelr.model import Bounds, Grade, Snapshot, TopicError, TopicPartition
-from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.replay.history import ElectedAs, Trouble
 from kelr.view.incident.chat import chat
 from kelr.view.incident.figures import Figures, figures

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,8 @@ from kelr.model import (
     Unplanned,
 )
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
-from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery.status import ConfigStatus, JournalStatus, PartitionStatus, RecoveryStatus
 from kelr.view.audit import audit_view
 from kelr.view.broker_order import Contested, broker_order, broker_order_lines, sections
 from kelr.view.collection import Collected, show_collection
@@ -35,7 +37,7 @@ from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_markdown import MOST_ROWS, plan_markdown
-from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
+from kelr.view.recovery_status import Put, show_put_right, show_status
 from kelr.view.rescue import dump_view
 from kelr.view.styled import written
 from kelr.view.verification import (
@@ -359,20 +361,39 @@ def test_markdown_of_a_plan_without_elections_says_why() -> None:
 
 # Status, resume and undo.
 
-LEFT = Standing(
-    "j", "orders", 1, "broker 2 leads; it still has the order of its election", True, 2, 2, (2, 3, 1), (3, 1, 2)
+LEFT = PartitionStatus(
+    "orders",
+    1,
+    2,
+    2,
+    8,
+    (2, 3, 1),
+    (3, 1, 2),
+    reordered=True,
+    begun=True,
+    ended=None,
+    text="broker 2 leads; it still has the order of its election",
 )
-STATUS = Status(
-    "c",
-    False,
-    (OpenJournal("j", "recover apply", "ada@laptop", 1, 2, "p", "cut short: nothing was begun"),),
+WELL_LED = replace(LEFT, order=(3, 1, 2), reordered=False, text="")
+MIN_ISR_LEFT = ConfigStatus("orders", "min.insync.replicas", None, "3", left=True, text="not restored yet")
+OPEN = JournalStatus(
+    "j",
+    Path("j.jsonl"),
+    "recover apply",
+    "ada",
+    "laptop",
+    1,
+    2,
+    "p",
     (LEFT,),
     (),
-    False,
+    "cut short: nothing was begun",
+    "recover resume j",
 )
+STATUS = RecoveryStatus("c", at_work=False, journals=(OPEN,))
 
 
-def status_of(status: Status, format: OutputFormat = OutputFormat.TABLE) -> str:
+def status_of(status: RecoveryStatus, format: OutputFormat = OutputFormat.TABLE) -> str:
     stdout = io.StringIO()
     show_status(Output(stdout, io.StringIO(), format=format, width=100), status, following=("recover", "resume", "j"))
     return stdout.getvalue()
@@ -389,14 +410,14 @@ def test_what_is_left_is_shown_with_the_order_that_it_should_have() -> None:
 
 
 def test_a_garbled_journal_and_another_kelr_are_said() -> None:
-    text = status_of(replace(STATUS, journals=(), standings=(), at_work=True, garbled=("x.jsonl, line 3: garbled",)))
+    text = status_of(replace(STATUS, journals=(), at_work=True, garbled=("x.jsonl, line 3: garbled",)))
     assert text == "Another kelr of this machine changes the cluster just now.\ngarbled: x.jsonl, line 3: garbled\n"
 
 
 def test_nobody_who_leads_is_not_the_same_as_no_such_partition() -> None:
     nobody = replace(LEFT, leader=None)
-    gone = Standing("j", "orders", 2, "there is no such partition any more", False, 2, None, None, (3, 1))
-    lines = status_of(replace(STATUS, standings=(nobody, gone))).splitlines()
+    gone = replace(WELL_LED, partition=2, leader=None, order=None, text="there is no such partition any more")
+    lines = status_of(replace(STATUS, journals=(replace(OPEN, partitions=(nobody, gone)),))).splitlines()
     assert [line.split()[:5] for line in lines if line.startswith(" orders:")] == [
         ["orders:1", "left", "2", "none", "2,3,1"],
         ["orders:2", "gone", "2", "-", "-"],
@@ -410,8 +431,7 @@ def test_nobody_who_leads_is_not_the_same_as_no_such_partition() -> None:
 def test_a_partition_that_another_replica_leads_is_not_well(
     leader: int | None, order: tuple[int, ...] | None, state: str
 ) -> None:
-    row = Standing(None, "orders", 1, "", False, 2, leader, order, (3, 1, 2))
-    status = replace(STATUS, journals=(), standings=(row,), clean=True)
+    status = replace(STATUS, journals=(), plan_partitions=(replace(WELL_LED, leader=leader, order=order),))
     text = status_of(status)
     assert f" orders:1   {state} " in text
     if state == "well":
@@ -425,22 +445,20 @@ def test_a_partition_that_another_replica_leads_is_not_well(
 def test_status_tells_what_the_plans_elections_lost_and_that_no_controller_answers() -> None:
     lost = lost_by(replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,))), BACK)
     assert lost is not None
-    row = Standing(None, "orders", 1, "", False, 2, 2, (3, 1, 2), (3, 1, 2))
-    status = replace(STATUS, journals=(), standings=(row,), clean=True, lost=(lost,))
+    status = replace(STATUS, journals=(), plan_partitions=(WELL_LED,), lost=(lost,))
     assert "Lost by the plan's elections: UNKNOWN (1 election)." in status_of(status)
     document = json.loads(status_of(status, OutputFormat.JSON))
     assert violations(document, "recovery-status") == []
     assert document["lost"]["committed"] == [0, None]
-    silent = status_of(replace(status, clean=False, silence="REQUEST_TIMED_OUT"))
+    silent = status_of(replace(status, silence="REQUEST_TIMED_OUT"))
     assert "Nothing is left" not in silent
     assert "no controller answers (REQUEST_TIMED_OUT): the table is what brokers knew last." in silent
 
 
 def test_a_config_is_no_partition() -> None:
-    config = Standing("j", "orders", None, "min.insync.replicas=3: not restored yet", True)
-    text = status_of(replace(STATUS, standings=(LEFT, config, replace(config, journal="k"))))
-    assert "1 partition and 1 config not as they should be" in text
-    assert "\n1 config not as they should be" in status_of(replace(STATUS, standings=(config,)))
+    both = replace(OPEN, configs=(MIN_ISR_LEFT,)), replace(OPEN, name="k", partitions=(), configs=(MIN_ISR_LEFT,))
+    assert "1 partition and 1 config not as they should be" in status_of(replace(STATUS, journals=both))
+    assert "\n1 config not as they should be" in status_of(replace(STATUS, journals=both[1:]))
 
 
 def test_what_was_put_right_says_whether_the_journal_is_closed() -> None:

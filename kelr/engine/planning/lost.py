@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any
 
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.verified_logs import elected_log, kept_up_to, planned_log_end
 from kelr.engine.words import agree, plural
 from kelr.model import Bounds, Grade, PlannedElection, TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.model.plan import Ended
 
 __all__ = [
@@ -146,34 +147,11 @@ class Elected(Enum):
     NOBODY = auto()
 
 
-class ElectionOnRecord(Protocol):
-    """What of a line of the audit log tells of its election and of the consent to it."""
-
-    @property
-    def result(self) -> str: ...
-    @property
-    def wanted(self) -> int | None: ...
-    @property
-    def before(self) -> Mapping[str, Any]: ...
-    @property
-    def after(self) -> Mapping[str, Any]: ...
-    @property
-    def asked(self) -> bool | None: ...
-    @property
-    def user(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def consent(self) -> Mapping[str, Any]: ...
-    @property
-    def force_reason(self) -> str | None: ...
-
-
 _MAY_HAVE_ELECTED = frozenset({Ended.OTHER_LEADER, Ended.NOT_RESTORED, Ended.NO_LEADER, Ended.UNKNOWN})
 """Results of an older kelr, which does not say whether it had asked, that may come from its election."""
 
 
-def elected_by(row: ElectionOnRecord) -> Elected:
+def elected_by(row: AuditRecord) -> Elected:
     """Whom a recorded election made the leader. A leader that came back by itself is not its result; one that leads
     after it was asked for may be."""
     leader = row.after.get("leader")
@@ -231,7 +209,7 @@ def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
             return None
 
 
-def accepted_in_words(row: ElectionOnRecord) -> str:
+def accepted_in_words(row: AuditRecord) -> str:
     """What was given for a recorded election, and by whom: ``--accept-loss 19+ by ada@laptop``; empty for a yes."""
     accepted = row.consent.get("accept_loss")
     given = [] if accepted is None else [f"--accept-loss {accepted}"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from kelr.model import TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.replay.history import (
     BrokerEntry,
     CauseKind,
@@ -16,7 +17,6 @@ from kelr.replay.history import (
     PartitionEntry,
     PartitionsEntry,
 )
-from kelr.view.audit import AuditRow
 from kelr.view.history_words import what, when, why
 from kelr.view.incident.kinds import named
 from kelr.view.incident.material import Material
@@ -115,16 +115,16 @@ def _done(material: Material) -> Iterator[Happening]:
         )
 
 
-def _of_one_run(row: AuditRow) -> tuple[object, ...]:
+def _of_one_run(row: AuditRecord) -> tuple[object, ...]:
     return row.command, row.plan_id, row.journal, str(row.what), row.election, row.result, row.user, row.host
 
 
-def done_in_words(row: AuditRow) -> str:
+def done_in_words(row: AuditRecord) -> str:
     """What kelr was to do."""
     return f"{row.election} election" if row.election else str(row.what)
 
 
-def who(row: AuditRow) -> str:
+def who(row: AuditRecord) -> str:
     """Who did it: the user and machine, and the name that the cluster knows."""
     return f"{row.user}@{row.host}" + (f" as {row.principal}" if row.principal else "")
 

@@ -22,9 +22,9 @@ from kelr.engine.planning.lost import (
 )
 from kelr.engine.words import joined
 from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
-from kelr.view.audit import AuditRow
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.material import Material
 from kelr.view.incident.replays import replayed
@@ -38,7 +38,7 @@ _FROM_THE_ISR = (
 
 def losses(material: Material) -> tuple[Lost, ...]:
     """What each election lost that is known to have happened in the incident, sorted by partition."""
-    rows: dict[TopicPartition, list[AuditRow]] = {}
+    rows: dict[TopicPartition, list[AuditRecord]] = {}
     for row in () if material.done is None else material.done.rows:
         if _elected(row) is not Elected.NOBODY and row.partition is not None:
             rows.setdefault(TopicPartition(row.topic, row.partition), []).append(row)
@@ -77,7 +77,7 @@ def elected_since(material: Material, before: Decision) -> int | None:
     return now.decision.leader if now is not None and now.decision.leader_epoch == epoch + 1 else None
 
 
-def _elected(row: AuditRow) -> Elected:
+def _elected(row: AuditRecord) -> Elected:
     return elected_by(row) if str(row.what) == "election" else Elected.NOBODY
 
 
@@ -90,7 +90,7 @@ def worst_first(found: Sequence[Lost]) -> list[Lost]:
     return sorted(found, key=lambda one: (-known(one), ORDER.index(one.grade), one.address))
 
 
-def _recorded(row: AuditRow) -> Lost:
+def _recorded(row: AuditRecord) -> Lost:
     """An election that kelr carried out."""
     address = TopicPartition(row.topic, row.partition or 0)
     leader = _number(row.after.get("leader"))
@@ -109,7 +109,7 @@ def _recorded(row: AuditRow) -> Lost:
     return Lost(address, leader, grade, committed, total, basis, row.at_ms, unread=unread, accepted=accepted)
 
 
-def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[AuditRow]) -> Iterator[Lost]:
+def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[AuditRecord]) -> Iterator[Lost]:
     """Elections that kelr did not carry out, or not on this machine."""
     known = {(_number(row.after.get("leader")), _number(row.after.get("leader_epoch"))) for row in recorded}
     before = None if material.before is None else material.before.rows.get(address)
@@ -149,7 +149,7 @@ def _was_in_trouble(material: Material, address: TopicPartition) -> bool:
     return before is not None and before.decision.leader is None
 
 
-def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRow]) -> int | None:
+def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRecord]) -> int | None:
     """The newest leader epoch that the metadata log or the audit log tells of; None: they tell of none."""
     epochs = [_number(row.after.get("leader_epoch")) for row in recorded]
     if summary is not None and summary.state is not None:
@@ -186,7 +186,7 @@ def _of_members(material: Material, waited: Decision, now: Decision) -> Lost:
 
 
 def _before_the_records(
-    material: Material, before: Explained, summary: PartitionSummary | None, recorded: Sequence[AuditRow]
+    material: Material, before: Explained, summary: PartitionSummary | None, recorded: Sequence[AuditRecord]
 ) -> Iterator[Lost]:
     """What came between the earlier look and the first election that anything tells of."""
     unsafe = () if summary is None else summary.unsafe

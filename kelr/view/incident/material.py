@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kelr.model import Cluster, TopicError, TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan
 from kelr.replay.history import Entry, PartitionSummary
-from kelr.view.audit import AuditRow
 from kelr.view.explain_columns import Explained
 
 
@@ -94,7 +94,7 @@ class Done:
     """What kelr did, by its own records on this machine."""
 
     file: str
-    rows: tuple[AuditRow, ...]
+    rows: tuple[AuditRecord, ...]
     """Oldest first."""
     open_runs: tuple[OpenRun, ...] = ()
     journals: int = 0

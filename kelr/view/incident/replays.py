@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kelr.engine.planning.lost import counted, lost_of_replayed
 from kelr.model import TopicPartition
-from kelr.view.audit import AuditRow
+from kelr.model.audit import AuditRecord
 from kelr.view.incident.material import Material
 
 
@@ -40,9 +40,9 @@ def replayed(material: Material) -> Replayed:
     return Replayed(records, {at: many for at, many in lost.items() if many}, len(reached), len(begun - ended))
 
 
-def _ended(rows: list[AuditRow]) -> Iterator[AuditRow]:
+def _ended(rows: list[AuditRecord]) -> Iterator[AuditRecord]:
     return (row for row in rows if row.result != "begun")
 
 
-def _run(row: AuditRow) -> tuple[object, ...]:
+def _run(row: AuditRecord) -> tuple[object, ...]:
     return row.journal, row.topic, row.partition
