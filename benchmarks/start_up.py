@@ -60,7 +60,7 @@ def main() -> None:
         many = SimulatedSpec(topics=TOPICS)
         with SimulatedLab.up(many, folder / "simulated", owner_pid=os.getpid()) as crowded:
             typed = [*("kelr", "describe", "-b"), crowded.bootstrap_servers, "topic-09"]
-            asked = [KELR, "__complete", "targets", "topic-09", *typed]
+            asked = ["env", "_KELR_COMPLETE=complete_zsh", f"_TYPER_COMPLETE_ARGS={' '.join(typed)}", KELR]
             _table(1, environ, {f"Tab, the first time, {TOPICS:,} topics": asked})
             _table(rounds, environ, {f"Tab, remembered, {TOPICS:,} topics": asked})
 

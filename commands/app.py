@@ -12,7 +12,7 @@ import typer.main
 from kelr.commands.coercion import PlainValues
 from kelr.commands.help import block, option_blocks
 from kelr.commands.options import EXIT_MEANINGS, RunState, Version, settings_from, shared_parameters
-from kelr.commands.registry import COMMANDS, LazyCommands
+from kelr.commands.registry import COMMANDS, LazyCommand
 
 
 class RootGroup(PlainValues, typer.core.TyperGroup):
@@ -41,12 +41,14 @@ class RootGroup(PlainValues, typer.core.TyperGroup):
 
 def build() -> typer.core.TyperGroup:
     """The whole command line; commands are loaded when they are looked up."""
-    app = typer.Typer(cls=RootGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+    app = typer.Typer(cls=RootGroup, rich_markup_mode=None, no_args_is_help=True)
     app.callback()(_root())
-    group = typer.main.get_group(app)
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
     group.name = "kelr"
     group.help = "Shows and explains Kafka partitions that lost their leader."
-    group.commands = LazyCommands()
+    for registered in COMMANDS:
+        group.add_command(LazyCommand(registered))
     return group
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 
 from kelr.commands.complete_cache import FRESH_S, STALE_S, Cache, Known, cache_directory
-from kelr.commands.complete_line import flags_of, last
+from kelr.commands.settings import Settings
 
 WAIT_S = 0.13
 """How long a reading that was just begun is waited for; with what Python takes to start, less than 0.3 s."""
@@ -17,22 +18,21 @@ _VARIABLES = ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_CONTEXT", "K
 _SECRET = re.compile(r"passw|secret|jaas|token|key", re.IGNORECASE)
 
 
-def known_of(words: Sequence[str], environ: Mapping[str, str]) -> Known | None:
+def known_of(given: Settings, environ: Mapping[str, str]) -> Known | None:
     """What is remembered of the cluster that the line names, or can be learnt in no time; None: nothing."""
-    flags = flags_of(words)
-    if _a_log_answers(flags):
+    if _a_log_answers(given):
         return None
-    cache = Cache(cache_directory(environ), _named(flags, environ))
+    cache = Cache(cache_directory(environ), _named(given, environ))
     known = cache.read()
     if known is not None and known.age_s < FRESH_S:
         return known
-    newer = None if cache.failed_lately() else _read_now(cache, flags, environ)
+    newer = None if cache.failed_lately() else _read_now(cache, given, environ)
     return newer or (known if known is not None and known.age_s < STALE_S else None)
 
 
-def _read_now(cache: Cache, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Known | None:
+def _read_now(cache: Cache, given: Settings, environ: Mapping[str, str]) -> Known | None:
     until = time.monotonic() + WAIT_S
-    if not hasattr(os, "fork") or not _names_something(flags, environ):
+    if not hasattr(os, "fork") or not _names_something(given, environ):
         return None
     lock = cache.lock()
     child = 0
@@ -43,7 +43,7 @@ def _read_now(cache: Cache, flags: Mapping[str, Sequence[str]], environ: Mapping
             return known
         from kelr.commands.complete_reading import read_apart  # noqa: PLC0415 - only where something has to be read
 
-        child = read_apart(cache, lock, flags, environ)
+        child = read_apart(cache, lock, given, environ)
     while time.monotonic() < until:
         known = _fresh(cache)
         if known is not None:
@@ -59,40 +59,39 @@ def _fresh(cache: Cache) -> Known | None:
     return known if known is not None and known.age_s < FRESH_S else None
 
 
-def _names_something(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool:
+def _names_something(given: Settings, environ: Mapping[str, str]) -> bool:
     """Whether the line, a variable or the current context says whom to ask."""
     variables = (environ.get(name) for name in ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_CONTEXT"))
-    given = (last(flags, name) for name in ("bootstrap_server", "command_config", "context", "snapshot"))
-    return any(given) or any(variables) or isinstance(_document(environ).get("current"), str)
+    named = (given.bootstrap_server, given.command_config, given.context, given.snapshot)
+    return any(named) or any(variables) or isinstance(_document(environ).get("current"), str)
 
 
-def _a_log_answers(flags: Mapping[str, Sequence[str]]) -> bool:
+def _a_log_answers(given: Settings) -> bool:
     """Whether the command asks a metadata log and no brokers (`kelr.commands.settings`): those of the environment, or
     of the current context, may be another cluster's."""
-    if any(last(flags, name) for name in ("bootstrap_server", "context", "snapshot")):
+    if given.bootstrap_server or given.context or given.snapshot:
         return False
-    files = last(flags, "metadata_log") is not None and last(flags, "command_config") is None
-    return files or last(flags, "bootstrap_controller") is not None
+    return bool((given.metadata_log and not given.command_config) or given.bootstrap_controller)
 
 
-def _named(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> list[object]:
+def _named(given: Settings, environ: Mapping[str, str]) -> list[object]:
     """Everything that says which cluster is meant, without secrets: their values are of no matter for that."""
     from kelr.config.place import contexts_path  # noqa: PLC0415 - not for other kinds
 
     properties = [
         (key, "" if _SECRET.search(key) else value)
-        for key, _, value in (text.partition("=") for text in flags.get("command_property", ()))
+        for key, _, value in (text.partition("=") for text in given.command_property or ())
     ]
-    files = [last(flags, "command_config"), last(flags, "snapshot"), environ.get("KELR_COMMAND_CONFIG")]
+    files = [given.command_config, given.snapshot, environ.get("KELR_COMMAND_CONFIG")]
     return [
-        *(last(flags, name) for name in ("bootstrap_server", "context", "bootstrap_controller")),
+        *(given.bootstrap_server, given.context, given.bootstrap_controller),
         sorted(properties),
         [environ.get(name) for name in _VARIABLES],
-        [_state_of(path) for path in (*files, str(contexts_path(environ)))],
+        [_state_of(path) for path in (*files, contexts_path(environ))],
     ]
 
 
-def _state_of(path: str | None) -> list[object]:
+def _state_of(path: Path | str | None) -> list[object]:
     """Where a file is, and a sign that it is another one than before."""
     if not path:
         return []

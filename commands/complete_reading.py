@@ -10,12 +10,12 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kelr.commands.complete_cache import Cache
-from kelr.commands.complete_line import last
+from kelr.commands.settings import Settings
 
 READING_S = 8.0
 """How long the cluster has for each answer."""
@@ -28,7 +28,7 @@ _STARTS = frozenset(
 """Python's audit events of a program that is started."""
 
 
-def read_apart(cache: Cache, lock: int, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> int:
+def read_apart(cache: Cache, lock: int, given: Settings, environ: Mapping[str, str]) -> int:
     """Start to read the cluster into the cache, and return the id of the process that does."""
     child = os.fork()
     if child:
@@ -39,7 +39,7 @@ def read_apart(cache: Cache, lock: int, flags: Mapping[str, Sequence[str]], envi
         _leave_the_terminal(lock)
         try:
             sys.addaudithook(_start_no_program)
-            brokers, topics = _read(flags, environ)
+            brokers, topics = _read(given, environ)
             cache.write(topics, brokers)
         except BaseException:
             cache.remember_failure()
@@ -66,21 +66,12 @@ def _leave_the_terminal(lock: int) -> None:
                 os.close(descriptor)
 
 
-def _read(
-    flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]
-) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
-    from kelr.commands.session import Settings, open_source, resolve  # noqa: PLC0415 - not for what is remembered
+def _read(given: Settings, environ: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+    from kelr.commands.session import open_source, resolve  # noqa: PLC0415 - not for what is remembered
     from kelr.model import select  # noqa: PLC0415
 
-    config, snapshot = last(flags, "command_config"), last(flags, "snapshot")
-    given = Settings(
-        bootstrap_server=last(flags, "bootstrap_server"),
-        command_config=Path(config) if config else None,
-        command_property=tuple(flags.get("command_property", ())) or None,
-        context=last(flags, "context"),
-        snapshot=Path(snapshot) if snapshot else None,
-        timeout_s=READING_S,
-    )
+    # Topics and brokers are the cluster's: no metadata log beside it is read for them.
+    given = replace(given, timeout_s=READING_S, metadata_log=None, bootstrap_controller=None, at=None, verbose=False)
     counts: dict[str, int] = {}
     with open_source(resolve(given, environ=environ)) as source:
         brokers = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.consent import can_ask, confirm
 from kelr.commands.context_add import add
 from kelr.commands.context_in_use import CLUSTER_VARIABLES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Name clusters, choose one, and keep its secrets out of files.", no_args_is_help=True)
 
 _REFUSED = {ExitCode.REFUSED: "others may read the secrets in the contexts file, or the answer was no"}
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Which context.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.contexts, help="Which context.")]
 
 
 @with_output()
@@ -83,7 +84,12 @@ def _row(file: ContextsFile, name: str) -> ContextRow:
 def show(
     output: Output,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Which context; the current one unless told otherwise.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=complete.contexts,
+            help="Which context; the current one unless told otherwise.",
+        ),
     ] = None,
 ) -> None:
     """Show a context with the line of each key; secrets are hidden.
@@ -128,7 +134,9 @@ def _chosen(file: ContextsFile, name: str | None) -> str:
 @with_output()
 def use(
     output: Output,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which context.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", autocompletion=complete.contexts, help="Which context.")
+    ] = None,
     *,
     none: Annotated[bool, typer.Option("--none", help="Have no current context.")] = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import with_output
 from kelr.errors import ExitCode, UnsupportedError, UsageError
 from kelr.view.output import Output
@@ -28,7 +29,12 @@ _EXITS = {
 def try_out(
     output: Output,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Which context; the current one unless told otherwise.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=complete.contexts,
+            help="Which context; the current one unless told otherwise.",
+        ),
     ] = None,
     *,
     pin: Annotated[

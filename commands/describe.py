@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands import filters as option
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session
@@ -32,7 +33,10 @@ Check = Annotated[
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most so many, and say where to go on.")
 ]
-Cursor = Annotated[str | None, typer.Option("--cursor", metavar="TOPIC:P", help="Start at this partition.")]
+Cursor = Annotated[
+    str | None,
+    typer.Option("--cursor", autocompletion=complete.targets, metavar="TOPIC:P", help="Start at this partition."),
+]
 PageSize = Annotated[
     int | None,
     typer.Option(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Topics, with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode
@@ -14,6 +15,7 @@ Arguments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TARGET]...",
+        autocompletion=complete.targets,
         help="TOPIC, TOPIC:3, TOPIC:0,4-7, a pattern; with --acls the words of a command. Everything unless told.",
         show_default=False,
     ),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import Targets, Version, with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode
@@ -19,16 +20,30 @@ Type = Annotated[
     typer.Option(
         "--election-type",
         "-e",
+        autocompletion=complete.elections,
         metavar="TYPE",
         help="preferred, unclean, designation, longest_log_balanced or longest_log_aggressive. Required.",
     ),
 ]
 Topic = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC", help="One topic, together with --partition.", rich_help_panel=NAMING),
+    typer.Option(
+        "--topic",
+        autocompletion=complete.topics,
+        metavar="TOPIC",
+        help="One topic, together with --partition.",
+        rich_help_panel=NAMING,
+    ),
 ]
 Partition = Annotated[
-    str | None, typer.Option("--partition", metavar="N", help="One partition of --topic.", rich_help_panel=NAMING)
+    str | None,
+    typer.Option(
+        "--partition",
+        autocompletion=complete.partitions,
+        metavar="N",
+        help="One partition of --topic.",
+        rich_help_panel=NAMING,
+    ),
 ]
 Everything = Annotated[
     bool,
@@ -47,7 +62,12 @@ JsonFile = Annotated[
 ]
 Designate = Annotated[
     int | None,
-    typer.Option("--designate", metavar="BROKER", help="Whom a designation elects; the JSON file's desiredLeader."),
+    typer.Option(
+        "--designate",
+        autocompletion=complete.brokers,
+        metavar="BROKER",
+        help="Whom a designation elects; the JSON file's desiredLeader.",
+    ),
 ]
 MinimalReplicas = Annotated[
     int | None,

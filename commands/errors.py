@@ -6,12 +6,18 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import with_output
 from kelr.errors import UsageError
 from kelr.view.output import Output
 
 Code = Annotated[
-    str | None, typer.Argument(metavar="[CODE]", help="As it stands behind `about:`; without it all are listed.")
+    str | None,
+    typer.Argument(
+        metavar="[CODE]",
+        autocompletion=complete.error_codes,
+        help="As it stands behind `about:`; without it all are listed.",
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session
 from kelr.commands.topic_errors import topics_failed
@@ -16,6 +17,7 @@ Election = Annotated[
     str | None,
     typer.Option(
         "--election",
+        autocompletion=complete.elections,
         metavar="TYPE",
         help="Show this election's steps too: preferred, unclean, designation, longest_log_balanced"
         " or longest_log_aggressive.",
@@ -25,6 +27,7 @@ Rules = Annotated[
     str,
     typer.Option(
         "--rules",
+        autocompletion=complete.rules,
         metavar="NAME",
         help="Decide by these rules: auto (what the cluster runs), elr-4.3, elr-4.0, kraft, ...",
     ),
@@ -46,6 +49,7 @@ CompareRules = Annotated[
     str | None,
     typer.Option(
         "--compare-rules",
+        autocompletion=complete.compared_rules,
         metavar="NAMES",
         help="Show several rule sets side by side: all, or names with commas between them.",
     ),
@@ -59,7 +63,10 @@ Logs = Annotated[
 Why = Annotated[
     str | None,
     typer.Option(
-        "--why", metavar="RULE", help="Print what is behind a rule, by its id or question; list names them all."
+        "--why",
+        autocompletion=complete.rule_names,
+        metavar="RULE",
+        help="Print what is behind a rule, by its id or question; list names them all.",
     ),
 ]
 Picture = Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kelr.commands import complete
 from kelr.model import Situation
 
 PANEL = "Filters (all that are given have to hold)"
@@ -42,11 +43,21 @@ Situations = Annotated[
 Brokers = Annotated[
     list[int] | None,
     typer.Option(
-        "--broker", metavar="N", help="With a replica on this broker; can be repeated.", rich_help_panel=PANEL
+        "--broker",
+        autocompletion=complete.brokers,
+        metavar="N",
+        help="With a replica on this broker; can be repeated.",
+        rich_help_panel=PANEL,
     ),
 ]
 Racks = Annotated[
     list[str] | None,
-    typer.Option("--rack", metavar="R", help="With a replica in this rack. Can be repeated.", rich_help_panel=PANEL),
+    typer.Option(
+        "--rack",
+        autocompletion=complete.racks,
+        metavar="R",
+        help="With a replica in this rack. Can be repeated.",
+        rich_help_panel=PANEL,
+    ),
 ]
 ExcludeInternal = Annotated[bool, _flag("Leave out Kafka's own topics.", "--exclude-internal")]

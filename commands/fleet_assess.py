@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
 from kelr.commands.options import with_output
 from kelr.controller import RuleSet, rule_set
@@ -34,7 +35,12 @@ Scenarios = Annotated[
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="How it was then, such as 2026-03-01T02:10:00Z.")]
 Rules = Annotated[
     list[str] | None,
-    typer.Option("--rules", metavar="NAME", help="auto (what each cluster runs), elr-4.3, kraft, ... Can be repeated."),
+    typer.Option(
+        "--rules",
+        autocompletion=complete.rules,
+        metavar="NAME",
+        help="auto (what each cluster runs), elr-4.3, kraft, ... Can be repeated.",
+    ),
 ]
 Clusters = Annotated[
     list[str] | None, typer.Option("--cluster", metavar="ID", help="Only this cluster, by id or name. Can be repeated.")

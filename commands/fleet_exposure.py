@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
 from kelr.commands.moments import read_moment
 from kelr.commands.options import with_output
@@ -26,7 +27,15 @@ Since = Annotated[
     typer.Option("--since", metavar="TIME", help="From then on: a time (UTC unless a zone is said), or ago: 14d."),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to then.")]
-By = Annotated[str, typer.Option("--by", metavar="|".join(DIMENSIONS), help="What the rows are.")]
+By = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        autocompletion=complete.known_values(*DIMENSIONS),
+        metavar="|".join(DIMENSIONS),
+        help="What the rows are.",
+    ),
+]
 OfCluster = Annotated[
     list[str] | None,
     typer.Option("--cluster", metavar="ID", help="Only this cluster, by id or name. Can be repeated."),

@@ -1,6 +1,6 @@
 """Writes what is generated from the code itself: completions, docs/cli.md, and parts of other documents.
 
-``python -m kelr.commands.generate completions|man DIR`` and ``... docs ROOT``; `make` knows.
+``python -m kelr.commands.generate completions DIR`` and ``... docs ROOT``; `make` knows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kelr.commands.cli_model import Command, command_line, every
-from kelr.commands.completions import completion_scripts
+from kelr.commands.completion import SHELLS, completion_script
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED
 from kelr.commands.options import EXIT_MEANINGS
 from kelr.commands.registry import COMMANDS
@@ -90,7 +90,7 @@ def _reference(kelr: Command) -> Iterator[str]:
 def _main(arguments: list[str]) -> int:
     what, where = arguments
     if what == "completions":
-        files = {Path(where) / name: text for name, text in completion_scripts(command_line()).items()}
+        files = {Path(where) / name: completion_script(shell) for shell, name in SHELLS.items()}
     elif what == "docs":
         files = generated_docs(Path(where))
     else:

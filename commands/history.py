@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session, now_ms
 from kelr.errors import ExitCode, UsageError
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
     from kelr.replay.history import Moment
 
 Brokers = Annotated[
-    list[int] | None, typer.Option("--broker", metavar="N", help="Only what concerns this broker; can be repeated.")
+    list[int] | None,
+    typer.Option(
+        "--broker",
+        autocompletion=complete.brokers,
+        metavar="N",
+        help="Only what concerns this broker; can be repeated.",
+    ),
 ]
 Since = Annotated[
     str | None,

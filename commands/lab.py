@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands import lab_network, lab_nodes
+from kelr.commands import complete, lab_network, lab_nodes
 from kelr.commands.lab_parts import NO_LAB, Directory, ids, opened, show
 from kelr.commands.lab_up import up
 from kelr.commands.options import with_output
@@ -31,7 +31,10 @@ def status(output: Output, *, directory: Directory = None) -> None:
 def incident(
     output: Output,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Which incident; without it they are listed.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", autocompletion=complete.incidents, help="Which incident; without it they are listed."
+        ),
     ] = None,
     *,
     topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="A new topic's name.")] = None,

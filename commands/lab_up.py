@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.lab_parts import Directory, next_command, show
 from kelr.commands.options import with_output
 from kelr.errors import ExitCode, UsageError
@@ -119,6 +120,7 @@ def up(
         str | None,
         typer.Option(
             "--rules",
+            autocompletion=complete.rules,
             metavar="NAME",
             help="Rule set of its controller, such as elr-4.3; kip966-balanced unless told.",
             rich_help_panel=SIMULATED,

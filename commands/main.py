@@ -1,7 +1,8 @@
-"""The entry point: a shell that completes a line is answered at once; everything else is a command."""
+"""The entry point: a shell that completes a line is answered; everything else is a command."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,9 +13,6 @@ INTERNAL_ERROR = 70
 """Exit code of a defect in kelr itself (EX_SOFTWARE of sysexits)."""
 PIPE_CLOSED = 141
 """Exit code when the reader of stdout went away: 128 and SIGPIPE, as for a program that does not catch it."""
-
-COMPLETE = "__complete"
-"""The word by which shells ask for what could stand at the cursor."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,10 +34,10 @@ def interrupted(what: str = "") -> int:
 
 
 def _run(words: list[str]) -> int:
-    if words[:1] == [COMPLETE]:
-        from kelr.commands.complete import complete  # noqa: PLC0415 - Typer, which commands need, is slow to load
+    if "_KELR_COMPLETE" in os.environ:  # Typer's scripts set it
+        from kelr.commands.complete import answer  # noqa: PLC0415
 
-        return complete(words[1:])
+        return answer()
     from kelr.commands.running import run  # noqa: PLC0415
 
     return run(words)

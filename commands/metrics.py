@@ -18,13 +18,17 @@ ENDPOINTS = "Endpoints"
 class ReadsByDefault(KelrGroup):
     """``kelr metrics --endpoint ...`` is ``kelr metrics read --endpoint ...``."""
 
-    default_command = "read"
-    """`kelr.commands.cli_model` offers its options behind the group's name, too."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if "--help" not in args[:1] and (not args or args[0] not in self.commands):
-            args = [self.default_command, *args]
+        names_one = args[:1] and args[0] in {"--help", *self.commands}
+        if not names_one and (args or not ctx.resilient_parsing):
+            args = ["read", *args]
         return list(super().parse_args(ctx, args))
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Its commands, and the options of the one that runs where none is named."""
+        read = self.commands["read"]
+        with read.make_context("read", [], parent=ctx, resilient_parsing=True) as below:
+            return [*super().shell_complete(ctx, incomplete), *read.shell_complete(below, incomplete)]
 
 
 app = typer.Typer(

@@ -21,11 +21,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, cast, get_type_hints
 
 import typer
 
 from kelr import __version__
+from kelr.commands import complete
 from kelr.commands.session import Session, Settings, resolve
 from kelr.errors import ExitCode, KelrError
 from kelr.view.following import with_connection
@@ -54,6 +55,7 @@ Targets = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TARGET]...",
+        autocompletion=complete.targets,
         help="TOPIC, TOPIC:3, TOPIC:0,4-7, a pattern such as 'orders-*', or a '/regular expression/'.",
         show_default=False,
     ),
@@ -61,8 +63,8 @@ Targets = Annotated[
 """What a command is about; none means everything, where the command allows that."""
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
         sys.stdout.write(f"kelr {__version__}\n")
         raise typer.Exit
 
@@ -73,8 +75,12 @@ Version = Annotated[
         "--version", callback=_show_version, is_eager=True, help="Show kelr's version and exit.", rich_help_panel=OUTPUT
     ),
 ]
-Topics = Annotated[list[str] | None, typer.Option("--topic", hidden=True, metavar="TOPIC")]
-Partitions = Annotated[str | None, typer.Option("--partition", hidden=True, metavar="N")]
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", autocompletion=complete.topics, hidden=True, metavar="TOPIC")
+]
+Partitions = Annotated[
+    str | None, typer.Option("--partition", autocompletion=complete.partitions, hidden=True, metavar="N")
+]
 AllPartitions = Annotated[bool, typer.Option("--all-topic-partitions", hidden=True)]
 """The flags by which Kafka's own tools name partitions (`Session.selection` reads them)."""
 
@@ -136,6 +142,7 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
             typer.Option(
                 "--context",
                 "-c",
+                autocompletion=complete.contexts,
                 metavar="NAME",
                 help="A cluster named with `kelr context add`; the current one where nothing names a cluster"
                 " [env: KELR_CONTEXT].",
@@ -242,6 +249,12 @@ def shared_parameters(*, local: bool = False) -> list[inspect.Parameter]:
         for name, (annotation, default) in _SHARED.items()
         if not local or name in _LOCAL
     ]
+
+
+def given(ctx: typer.Context) -> Settings:
+    """The shared options of a line that is being completed: no command runs for it."""
+    before = Settings() if ctx.parent is None else given(cast(typer.Context, ctx.parent))
+    return settings_from(ctx.params, RunState(before))
 
 
 def settings_from(values: Mapping[str, Any], state: RunState) -> Settings:

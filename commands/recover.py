@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.recover_after import CONSENT, hold, log, resume, status, undo
 from kelr.commands.session import Session
@@ -22,7 +23,10 @@ Logs = Annotated[
     typer.Option("--logs", metavar="FILE", help="What `kelr recover collect` read from a disk. Can be repeated."),
 ]
 OfTopic = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic of the plan. Can be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--topic", autocompletion=complete.topics, metavar="TOPIC", help="Only this topic of the plan. Can be repeated."
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 
@@ -94,16 +98,24 @@ def plan(
     election_type: Annotated[
         str | None,
         typer.Option(
-            "--election-type", "-e", metavar="TYPE", help="Plan this election, instead of what kelr recommends."
+            "--election-type",
+            "-e",
+            autocompletion=complete.elections,
+            metavar="TYPE",
+            help="Plan this election, instead of what kelr recommends.",
         ),
     ] = None,
     designate: Annotated[
-        int | None, typer.Option("--designate", metavar="BROKER", help="Whom a designation elects.")
+        int | None,
+        typer.Option(
+            "--designate", autocompletion=complete.brokers, metavar="BROKER", help="Whom a designation elects."
+        ),
     ] = None,
     gone: Annotated[
         list[str] | None,
         typer.Option(
             "--gone",
+            autocompletion=complete.broker_lists,
             metavar="BROKERS",
             help="These brokers will not come back: plan without them. Ids with commas between; can be repeated.",
         ),

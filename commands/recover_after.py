@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode, UsageError
@@ -51,7 +52,11 @@ def resume(
     session: Session,
     journal: Annotated[
         str | None,
-        typer.Argument(metavar="[JOURNAL]", help="Its name, file or plan; the newest open one if not given."),
+        typer.Argument(
+            metavar="[JOURNAL]",
+            autocompletion=complete.recoveries,
+            help="Its name, file or plan; the newest open one if not given.",
+        ),
     ] = None,
     *,
     yes: Yes = False,
@@ -76,7 +81,9 @@ def undo(
     journal: Annotated[
         str | None,
         typer.Argument(
-            metavar="[JOURNAL|PLAN]", help="A journal's name or file, or a plan; the newest open journal if not given."
+            metavar="[JOURNAL|PLAN]",
+            autocompletion=complete.recoveries,
+            help="A journal's name or file, or a plan; the newest open journal if not given.",
         ),
     ] = None,
     *,
@@ -100,13 +107,22 @@ def undo(
 @with_session(exits=_SETTLED)
 def hold(
     session: Session,
-    target: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="The one topic to hold.")] = None,
+    target: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC]", autocompletion=complete.topics, help="The one topic to hold.")
+    ] = None,
     *,
-    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The same, as a flag.")] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", autocompletion=complete.topics, metavar="TOPIC", help="The same, as a flag."),
+    ] = None,
     yes_clear_elr_of: Annotated[
         str | None,
         typer.Option(
-            "--yes-clear-elr-of", metavar="TOPIC", help="Do not ask; names the topic again.", rich_help_panel=CONSENT
+            "--yes-clear-elr-of",
+            autocompletion=complete.topics,
+            metavar="TOPIC",
+            help="Do not ask; names the topic again.",
+            rich_help_panel=CONSENT,
         ),
     ] = None,
     force: Annotated[
@@ -146,7 +162,10 @@ def log(
         str | None, typer.Option("--since", metavar="TIME", help="Only what is newer: 2h, or 2026-08-20T03:12:00Z.")
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Can be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--topic", autocompletion=complete.topics, metavar="TOPIC", help="Only this topic. Can be repeated."
+        ),
     ] = None,
 ) -> None:
     """Show who changed what: the audit log of this user on this machine.

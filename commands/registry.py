@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import typer
+import typer.core
 import typer.main
 
 from kelr.commands.help import KelrCommand, KelrGroup
@@ -152,29 +152,16 @@ COMMANDS: tuple[Registered, ...] = (
 )
 
 
-class LazyCommands(MutableMapping[str, Any]):
-    """The commands by name; looking one up imports its module."""
+class LazyCommand(typer.core.TyperCommand):
+    """Stands for a command in help and completion; its module is imported when it is to read its words."""
 
-    def __init__(self) -> None:
-        self._registered = {registered.name: registered for registered in COMMANDS}
-        self._loaded: dict[str, Any] = {}
+    def __init__(self, registered: Registered) -> None:
+        super().__init__(registered.name, help=registered.summary, rich_help_panel=registered.group)
+        self._registered = registered
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = load(self._registered[name])
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._registered[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._registered)
-
-    def __len__(self) -> int:
-        return len(self._registered)
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the command itself."""
+        return load(self._registered).make_context(info_name, args, parent, **extra)
 
 
 def load(registered: Registered) -> Any:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_output, with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode, UsageError
@@ -20,7 +21,12 @@ SUFFIX = ".kelr-rescue"
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A file that `kelr rescue dump` wrote.")]
 Only = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TARGET]...", help="Only these partitions of the file.", show_default=False),
+    typer.Argument(
+        metavar="[TARGET]...",
+        autocompletion=complete.targets,
+        help="Only these partitions of the file.",
+        show_default=False,
+    ),
 ]
 
 
@@ -37,7 +43,10 @@ def dump(
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save them; ends in .kelr-rescue.")],
     from_replica: Annotated[
-        list[int] | None, typer.Option("--from-replica", metavar="BROKER", help="Only from this replica's log.")
+        list[int] | None,
+        typer.Option(
+            "--from-replica", autocompletion=complete.brokers, metavar="BROKER", help="Only from this replica's log."
+        ),
     ] = None,
     from_offset: Annotated[
         int | None, typer.Option("--from-offset", metavar="N", min=0, help="From this offset on, lost or not.")
@@ -47,7 +56,12 @@ def dump(
     ] = None,
     elect: Annotated[
         int | None,
-        typer.Option("--elect", metavar="BROKER", help="What the election, or the return, of this replica gives up."),
+        typer.Option(
+            "--elect",
+            autocompletion=complete.brokers,
+            metavar="BROKER",
+            help="What the election, or the return, of this replica gives up.",
+        ),
     ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="What the elections of this plan give up.")
@@ -146,7 +160,10 @@ def replay(
     targets: Only = None,
     *,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="TOPIC", help="Another topic that gets the records.")
+        str | None,
+        typer.Option(
+            "--to", autocompletion=complete.topics, metavar="TOPIC", help="Another topic that gets the records."
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be produced, and stop.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

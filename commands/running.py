@@ -120,7 +120,7 @@ def _command_path(arguments: Iterable[str]) -> str:
         found = getattr(command, "commands", {}).get(word)
         if found is not None:
             names.append(word)
-            command = found
+            command = found.make_context(word, [], resilient_parsing=True).command
     return " ".join(names)
 
 

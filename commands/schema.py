@@ -7,11 +7,17 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import with_output
 from kelr.errors import UsageError
 from kelr.view.output import Output
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which output; without it the names are listed.")]
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", autocompletion=complete.outputs, help="Which output; without it the names are listed."
+    ),
+]
 
 
 @with_output()

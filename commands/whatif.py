@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session
 from kelr.commands.topic_errors import topics_failed
@@ -16,15 +17,33 @@ RESTART = "Restarts"
 
 Stop = Annotated[
     list[str] | None,
-    typer.Option("--stop", metavar="N,...", help="These brokers stop cleanly.", rich_help_panel=OUTAGE),
+    typer.Option(
+        "--stop",
+        autocompletion=complete.broker_lists,
+        metavar="N,...",
+        help="These brokers stop cleanly.",
+        rich_help_panel=OUTAGE,
+    ),
 ]
 Kill = Annotated[
     list[str] | None,
-    typer.Option("--kill", metavar="N,...", help="These brokers are killed, at once.", rich_help_panel=OUTAGE),
+    typer.Option(
+        "--kill",
+        autocompletion=complete.broker_lists,
+        metavar="N,...",
+        help="These brokers are killed, at once.",
+        rich_help_panel=OUTAGE,
+    ),
 ]
 Rack = Annotated[
     list[str] | None,
-    typer.Option("--rack", metavar="R", help="All brokers of this rack are killed, at once.", rich_help_panel=OUTAGE),
+    typer.Option(
+        "--rack",
+        autocompletion=complete.racks,
+        metavar="R",
+        help="All brokers of this rack are killed, at once.",
+        rich_help_panel=OUTAGE,
+    ),
 ]
 If = Annotated[
     list[str] | None,
@@ -52,6 +71,7 @@ Restart = Annotated[
     list[str] | None,
     typer.Option(
         "--restart",
+        autocompletion=complete.broker_lists,
         metavar="N,...",
         help="Restart these brokers one after the other, each once the one before is in sync again.",
         rich_help_panel=RESTART,
@@ -69,6 +89,7 @@ KeepWhat = Annotated[
     str,
     typer.Option(
         "--keep",
+        autocompletion=complete.known_values("min-isr", "leader"),
         metavar="min-isr|leader",
         help="What every partition has to keep.",
         rich_help_panel=RESTART,
@@ -93,7 +114,10 @@ Check = Annotated[
 Rules = Annotated[
     str,
     typer.Option(
-        "--rules", metavar="NAME", help="Compute by these rules: auto (what the cluster runs), elr-4.3, kraft, ..."
+        "--rules",
+        autocompletion=complete.rules,
+        metavar="NAME",
+        help="Compute by these rules: auto (what the cluster runs), elr-4.3, kraft, ...",
     ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most so many.")]

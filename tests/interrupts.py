@@ -164,7 +164,6 @@ OTHERS = (
     _named("errors"),
     _named("schema explain"),
     _named("completion bash"),
-    _named("__complete bash 1 kelr"),
     _named("simulate --help"),
 )
 EVERY = tuple(case for case in CASES if case.rules == "elr-4.3") + OTHERS

@@ -1,6 +1,6 @@
 """A shell in a pseudo terminal, at which somebody presses Tab.
 
-``kelr`` is a function in it: asked for candidates it is kelr itself, and otherwise it shows each argument in angle
+``kelr`` is a program on its path: asked for candidates it is kelr itself, and otherwise it shows each argument in angle
 brackets, so that a test sees what a command would be given.
 """
 
@@ -13,26 +13,40 @@ import re
 import select
 import struct
 import sys
+import tempfile
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 30.0
 """How long something is waited for that has to come."""
 
+_KELR = """#!/bin/sh
+if [ -n "$_KELR_COMPLETE" ]; then exec "$PYTHON" -m kelr "$@"; fi
+printf "<%s>" "$@"; echo
+"""
 _BASH = (
-    'kelr() { if [[ $1 == __complete ]]; then "$PYTHON" -m kelr "$@"; else printf "<%s>" "$@"; echo; fi; }',
     "bind 'set bell-style none'; bind 'set completion-query-items 0'; bind 'set page-completions off'",
     "bind 'set enable-bracketed-paste off'",
     "set -u",  # as some have it
 )
 _ZSH = (
     "unsetopt prompt_cr prompt_sp zle_bracketed_paste 2>/dev/null; LISTMAX=9999; unset zle_bracketed_paste",
-    f"fpath=({ROOT / 'completions'} $fpath); autoload -Uz compinit; compinit -u -D",
-    'kelr() { if [[ $1 == __complete ]]; then "$PYTHON" -m kelr "$@"; else printf "<%s>" "$@"; echo; fi; }',
+    "autoload -Uz compinit; compinit -u -D",
 )
+
+
+@contextmanager
+def program_in_path(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The variables with ``kelr`` first in the path."""
+    with tempfile.TemporaryDirectory() as directory:
+        kelr = Path(directory, "kelr")
+        kelr.write_text(_KELR, encoding="utf-8")
+        kelr.chmod(0o755)
+        yield {**environ, "PYTHON": sys.executable, "PATH": f"{directory}:{environ['PATH']}"}
 
 
 class Shell:
@@ -42,21 +56,24 @@ class Shell:
         zsh = program.endswith("zsh")
         words = [program, "-f", "-i"] if zsh else [program, "--norc", "--noprofile", "-i"]
         self._typed = 0
+        self._closing = ExitStack()
+        variables = self._closing.enter_context(program_in_path(environ))
         child, self._terminal = pty.fork()
         if child == 0:
             os.chdir(directory)
-            os.execve(program, words, {**environ, "TERM": "dumb", "PYTHON": sys.executable})
+            os.execve(program, words, {**variables, "TERM": "dumb"})
         self._child = child
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
         self._heard = ""
-        lines = _ZSH if zsh else (*_BASH, f"source {ROOT / 'completions' / 'kelr.bash'}")
-        for line in (*lines, "PS1='$ '"):
+        script = ROOT / "completions" / ("_kelr" if zsh else "kelr.bash")
+        for line in (*(_ZSH if zsh else _BASH), f"source {script}", "PS1='$ '"):
             self._run(line)
 
     def close(self) -> None:
         """End it."""
         os.close(self._terminal)
         os.waitpid(self._child, 0)
+        self._closing.close()
 
     def completed(self, line: str) -> str:
         """What kelr is given when this is typed, Tab pressed, and the line sent off."""

@@ -247,6 +247,7 @@ def test_what_the_help_loads() -> None:
     expected = (
         "app",
         "coercion",
+        "complete",
         "context_in_use",
         "help",
         "main",
