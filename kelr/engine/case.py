@@ -133,6 +133,11 @@ class Case:
         log = self.logs.ranked.get(replica)
         return log is not None and log.source == LOG_DIRECTORY and replica not in self.electable
 
+    def read_before(self, replica: int) -> bool:
+        """Whether an earlier look read the replica's log, before its broker went down (`ReplicaLog.is_earlier`)."""
+        log = self.logs.ranked.get(replica)
+        return log is not None and log.is_earlier and replica not in self.electable
+
     def stopped_uncleanly(self, replica: int) -> bool:
         """Whether the replica's disk tells that Kafka will count its broker's shutdown as unclean."""
         return self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown is True

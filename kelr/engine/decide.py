@@ -26,7 +26,7 @@ from kelr.engine.recovery.words import awaited_in_words, notes_on_the_choice, no
 from kelr.engine.reordering import cordoned
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural
+from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural, read_while_it_ran
 from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unsaved
 
 _ON_PAPER = "scenario"
@@ -277,12 +277,14 @@ def _taken_as_empty(case: Case, source: str) -> str:
     )
 
 
-def _silences_in_full(case: Case) -> Iterator[str]:
-    """Why logs count as not read, where that is more than a table's cell holds."""
+def _of_logs(case: Case) -> Iterator[str]:
+    """Why logs count as not read, where that is more than a table's cell holds, and which were read before."""
     for replica in case.state.replicas:
         answer = case.logs.unheard.get(replica)
         if answer is not None and (case.logs.doubtful(replica) or in_short(answer.detail) != answer.detail):
             yield f"the log of broker {replica} counts as not read: {answer.detail}"
+        elif case.read_before(replica):
+            yield read_while_it_ran(replica, case.logs.ranked[replica].read_at_ms)
 
 
 def _lost_already(case: Case) -> Iterator[str]:
@@ -304,7 +306,8 @@ def _lost_already(case: Case) -> Iterator[str]:
         yield f"{brokers(lost)} {has} lost committed data: {ends} below a known high watermark"
     perhaps = tuple(replica for replica in may_have_lost(case) if logs.ranked[replica].saved_high_watermark is None)
     if perhaps:
-        yield f"{maybe_cut(perhaps)}: more may be lost than is counted"
+        disks = agree(len(perhaps), "its disk", "their disks")
+        yield f"{maybe_cut(perhaps)}, as others on {disks} are: more may be lost than is counted"
     if logs.gone:
         yield gone_in_words(logs.gone, tuple(replica for replica in case.state.replicas if replica not in logs.ranked))
 
@@ -394,7 +397,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules, forecasts: tuple
             f"a broker already knows leader epoch {case.logs.newer_leader_epoch}; this state is of epoch"
             f" {case.state.leader_epoch}: read again"
         )
-    yield from _silences_in_full(case)
+    yield from _of_logs(case)
     yield from _lost_already(case)
     best, longest = case.logs.best, case.logs.longest
     if best and longest and longest.log_end > best.log_end:

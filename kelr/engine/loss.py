@@ -88,8 +88,8 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
         return _loss_uncounted(case, replica, guaranteed, unheard)
     count = _count(case, replica, unheard)
     agrees_to = agreements[best.replica] if best is not None else None
-    lost, perhaps = lost_data(case), may_have_lost(case)
-    refuted = _refuted(case, count, lost, perhaps)
+    lost, perhaps = lost_data(case), may_have_lost(case, electing=replica)
+    refuted = _refuted(case, replica, count, lost, perhaps)
     grade, reason = _grade(case, replica, guaranteed, count, refuted)
     # Nothing bounds what an unread log holds, or what those held besides that have lost data: a record that was on
     # their disks alone is on no log any more. A committed one was on min ISR replicas.
@@ -214,9 +214,10 @@ def _held_all_committed(case: Case) -> frozenset[int]:
     return frozenset({*case.state.isr, *case.elr, *(case.state.last_known_elr or ())})
 
 
-def may_have_lost(case: Case) -> tuple[int, ...]:
+def may_have_lost(case: Case, *, electing: int | None = None) -> tuple[int, ...]:
     """Replicas whose logs may have lost their tails, because others in their directories have
-    (`ReplicaLog.may_have_held_more`), and whose own is not shown to be whole.
+    (`ReplicaLog.may_have_held_more`), and whose own is not shown to be whole. Also the one to elect, if its log was
+    read before its broker went down: its machine may have crashed.
 
     It is where it holds all that the last leader holds, by a log of its own that nothing casts doubt on: no follower
     holds more than its leader. A live leader has all that it led for.
@@ -227,7 +228,8 @@ def may_have_lost(case: Case) -> tuple[int, ...]:
     return tuple(
         replica
         for replica in case.state.replicas
-        if replica in ranked and ranked[replica].may_have_held_more and not _shown_whole(case, replica)
+        if (replica == electing and case.read_before(replica))
+        or (replica in ranked and ranked[replica].may_have_held_more and not _shown_whole(case, replica))
     )
 
 
@@ -278,7 +280,7 @@ def _may_hold_more(unheard: tuple[int, ...]) -> str:
     return f"{not_read(unheard)}{agree(len(unheard), ' and', ': each')} may hold more"
 
 
-def _refuted(case: Case, count: _Count, lost: tuple[int, ...], perhaps: tuple[int, ...]) -> str:
+def _refuted(case: Case, elected: int, count: _Count, lost: tuple[int, ...], perhaps: tuple[int, ...]) -> str:
     """Why hearing the whole quorum promises nothing; empty where nothing denies it.
 
     A committed record was on min ISR replicas: where so many are known to have lost data, it may be on no log. A disk
@@ -287,7 +289,9 @@ def _refuted(case: Case, count: _Count, lost: tuple[int, ...], perhaps: tuple[in
     quorum = case.proven_quorum
     min_isr = case.min_isr if quorum is None else quorum.min_isr
     gone = gone_in_words(count.gone_ranges, count.unheard) if count.gone else ""
-    perhaps = tuple(replica for replica in perhaps if replica in _held_all_committed(case))
+    perhaps = tuple(
+        one for one in perhaps if one in _held_all_committed(case) or (one == elected and case.read_before(one))
+    )
     if not gone and not perhaps and len(lost) < (min_isr or 1):
         return ""
     have, ends = agree(len(lost), "has", "have"), agree(len(lost), "its log ends", "their logs end")

@@ -18,11 +18,8 @@ def not_read(replicas: Sequence[int]) -> str:
 
 
 def maybe_cut(replicas: Sequence[int]) -> str:
-    """``the log of broker 4 may be cut, as others on its disk are``; empty without replicas."""
-    if not replicas:
-        return ""
-    logs, disk = agree(len(replicas), "log", "logs"), agree(len(replicas), "its disk", "their disks")
-    return f"the {logs} of {brokers(replicas)} may be cut, as others on {disk} are"
+    """``the log of broker 4 may be cut``; empty without replicas."""
+    return f"the {agree(len(replicas), 'log', 'logs')} of {brokers(replicas)} may be cut" if replicas else ""
 
 
 def gone_in_words(ranges: Sequence[tuple[int, int]], unheard: Sequence[int] = ()) -> str:

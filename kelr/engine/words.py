@@ -65,6 +65,15 @@ def time_of_day(at_ms: int) -> str:
     return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02} UTC"
 
 
+def read_while_it_ran(replica: int, read_at_ms: int | None) -> str:
+    """What is known of a log that an earlier look read, now that its broker is down; without a full stop."""
+    when = "" if read_at_ms is None else f" at {time_of_day(read_at_ms)}"
+    return (
+        f"the log of broker {replica} was read{when}, while it ran: if only its process has died since, that is what it"
+        " holds; if its machine crashed, the end that was not flushed is cut"
+    )
+
+
 def length_of_time(length_ms: int) -> str:
     """``40 seconds``, ``12 minutes``, ``5 hours``, ``3 days``: rounded down, of the largest unit of which there are two
     or more."""

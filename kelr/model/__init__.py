@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Unsaved,
         parse_election_type,
     )
-    from kelr.model.logs import LOG_DIRECTORY, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
+    from kelr.model.logs import LOG_DIRECTORY, SAVED, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
     from kelr.model.partition import PartitionState, TopicPartition
     from kelr.model.plan import (
         Alternative,
@@ -77,6 +77,7 @@ __all__ = [
     "LOG_TYPES",
     "METADATA_FEATURE",
     "RECOVERY_FEATURE",
+    "SAVED",
     "WORST_FIRST",
     "Advice",
     "AdviceAction",
@@ -172,7 +173,7 @@ _HOMES = {
         "Unsaved",
         "parse_election_type",
     ),
-    "logs": ("LOG_DIRECTORY", "EpochEnd", "LogAnswer", "NotHeard", "ReplicaLog", "Unheard"),
+    "logs": ("LOG_DIRECTORY", "SAVED", "EpochEnd", "LogAnswer", "NotHeard", "ReplicaLog", "Unheard"),
     "partition": ("PartitionState", "TopicPartition"),
     "plan": (
         "Alternative",

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 LOG_DIRECTORY = "log directory"
 """`ReplicaLog.source` of a log that was read from its broker's disk."""
+SAVED = ", saved"
+"""Ends `ReplicaLog.source` of an answer that an earlier look got, and that stands for a broker which is down now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,12 @@ class ReplicaLog:
     may_have_held_more: bool = False
     """Logs in the same directory of its broker's disk have lost their tails, or contradict what is known elsewhere:
     `log_end` is then the least that this one holds, or has held."""
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether an earlier look read it, while its broker ran. If only the process has died since, the log is whole;
+        if the machine has crashed, what was not flushed is cut."""
+        return self.source.endswith(SAVED)
 
     @property
     def is_empty(self) -> bool:

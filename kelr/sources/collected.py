@@ -8,10 +8,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from kelr.engine.words import agree, joined, plural
+from kelr.engine.words import agree, joined, plural, time_of_day
 from kelr.errors import RefusedError
 from kelr.model import (
     LOG_DIRECTORY,
+    SAVED,
     BrokerStatus,
     Cluster,
     LogAnswer,
@@ -269,7 +270,8 @@ class CollectedSource:
             return told, log
         if isinstance(log.answer, NotHeard):
             return answer, None
-        end = f"its log in {log.name} (end {log.answer.log_end}) is not used: {why_not}"
+        when = "" if log.of_disk or log.answer.read_at_ms is None else f" at {time_of_day(log.answer.read_at_ms)}"
+        end = f"its log in {log.name} (end {log.answer.log_end}{when}) is not used: {why_not}"
         return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}"), None
 
     def _with_its_disk(self, answer: LogAnswer, log: CollectedLog) -> LogAnswer:
@@ -359,6 +361,9 @@ def _outdated(state: PartitionState, log: ReplicaLog, cluster: Cluster) -> str |
             f"it was left by broker epoch {log.broker_epoch}, and the broker is registered with {registered}: {older}"
             " is the older of the two"
         )
+    if log.is_earlier and (state.leader is not None or log.current_leader_epoch != state.leader_epoch):
+        # Without a leader nothing is written and nobody truncates; under one, or before, both may have happened since.
+        return "it was read while the partition had a leader, or before an election, so the log may have changed since"
     if log.last_epoch is not None and log.last_epoch > state.leader_epoch:
         return (
             f"it holds leader epoch {log.last_epoch}, and the partition's is {state.leader_epoch}: the state is older"
@@ -374,13 +379,12 @@ def _as_answer(log: CollectedLog) -> LogAnswer:
     if isinstance(answer, NotHeard):
         return answer
     if not log.of_disk:
-        return answer if answer.source.endswith(_SAVED) else replace(answer, source=answer.source + _SAVED)
+        return answer if answer.is_earlier else replace(answer, source=answer.source + SAVED)
     saved = log.saved_high_watermark
     if saved is None or saved <= answer.log_end:
         return answer
     return replace(answer, saved_high_watermark=saved, saved_epoch=log.newest_epoch)
 
 
-_SAVED = ", saved"
 _NAMED = 12
 """So many logs are named in a remark about a whole disk."""

@@ -16,6 +16,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     Advice,
     AdviceAction,
+    Bounds,
     Decision,
     ElectedBy,
     ElectionType,
@@ -126,6 +127,24 @@ def test_an_answer_that_was_saved_before_the_broker_went_down_does_not_speak_for
     saved = replace(NEWER, source="ListOffsets+Fetch, saved")
     advice = decision(LAST_KNOWN, ONE_DOWN, (saved, TWO, THREE)).advice
     assert "If its machine crashed or lost its disk, keep it down" in advice.text
+
+
+def test_a_log_that_was_read_before_its_broker_went_down_may_be_cut_since() -> None:
+    """It was taken for what the broker comes back with: "start 1: nothing is lost"."""
+    saved = replace(NEWER, source="ListOffsets+Fetch, saved", read_at_ms=3_661_000)
+    found = decision(LAST_KNOWN, ONE_DOWN, (saved, TWO, THREE))
+    seen = (
+        "the log of broker 1 was read at 01:01:01 UTC, while it ran: if only its process has died since, that is what"
+        " it holds; if its machine crashed, the end that was not flushed is cut"
+    )
+    assert seen in found.notes
+    back = forecast(found, 1, clean=False)
+    assert back.elected == 1
+    assert back.loss is not None
+    assert (back.loss.grade, back.loss.total, back.loss.may_have_lost) == (Grade.UNKNOWN, Bounds(0), (1,))
+    assert back.loss.reason.startswith("the log of broker 1 may be cut")
+    made = election(snapshot_of(known(LAST_KNOWN), ONE_DOWN, (saved, TWO, THREE)), designated(2))
+    assert f"This stands on what an earlier look read: {seen}." in made.warnings
 
 
 def test_a_last_known_leader_without_its_log_is_held_down() -> None:

@@ -112,6 +112,7 @@ UNREACHED: Mapping[str, str] = {
         "whom a rule elects, Kafka elects with the event that makes it possible, and what is seen is of one moment",
     ),
     "engine/planning/words.py:_disks: before the plan": "time stands still while disks are read",
+    "engine/planning/words.py:_disks: This stands on what an earlier look read": "nobody keeps an earlier look here",
     "engine/planning/words.py:late_election": "each request is answered here",
 }
 """What no incident can reach, by the beginning of its name in `Reach.missed`."""

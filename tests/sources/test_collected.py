@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kelr.engine.words import time_of_day
 from kelr.errors import BadInputError, RefusedError, UsageError
 from kelr.model import (
     Broker,
@@ -524,6 +525,20 @@ def test_answers_of_an_older_snapshot_stand_in_and_say_that_they_were_saved() ->
     with asked(collection_of_snapshot(older)) as source:
         assert answer_of(source, 1) == replace(log, source="ListOffsets+Fetch, saved")
         assert answer_of(source, 2) == MemorySource(SNAPSHOT).replica_logs([LEADERLESS])[ORDERS_1][1]
+
+
+@pytest.mark.parametrize("leader_epoch", [6, None])
+def test_an_answer_from_before_the_leader_was_lost_is_told_and_not_used(leader_epoch: int | None) -> None:
+    """Its broker may have written, or truncated, since; it was used as if it were the log that is there now."""
+    log = ReplicaLog(1, 25, 3, leader_epoch, 20, 0, source="ListOffsets+Fetch", read_at_ms=NOW_MS - 5)
+    older = replace(SNAPSHOT, logs={ORDERS_1: (log,)}, taken_at_ms=NOW_MS - 10, source="older")
+    with asked(collection_of_snapshot(older)) as source:
+        answer = answer_of(source, 1)
+    assert isinstance(answer, NotHeard)
+    assert answer.detail.endswith(
+        f"; its log in older (end 25 at {time_of_day(NOW_MS - 5)}) is not used: it was read while the partition had a"
+        " leader, or before an election, so the log may have changed since"
+    )
 
 
 def test_a_snapshot_file_with_a_disk_beside_it_is_a_source_like_any_other(dead: DiskCollection, tmp_path: Path) -> None:
