@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -85,6 +85,10 @@ SEED := 0
 INCIDENTS := 10000
 hindsight: $(READY)  ## Judge every claim by what then happens, in 10,000 random incidents (SEED=, INCIDENTS=)
 	$(UNSET) $(BIN)/python -m tests.hindsight --seed $(SEED) --incidents $(INCIDENTS) --jobs 2
+
+histories: HISTORIES := 10000
+histories: $(READY)  ## Play 10,000 whole histories of everything that changes a cluster (SEED=, HISTORIES=)
+	$(UNSET) $(BIN)/python -m tests.histories --seed $(SEED) --histories $(HISTORIES) --jobs 2
 
 # Three to five minutes a round.
 hindsight-real: ROUNDS ?= 30

@@ -71,23 +71,23 @@ class ConfigWriter:
             self.tell(Stage.REPEAT, f"{MIN_ISR} of {topic}: {error}; writing again")
             self.site.ground.sleep(patience.step_s)
 
-    def read(self, topic: str) -> tuple[bool, str | None]:
-        """(whether it could be read, the topic's own value as text or None)."""
+    def read(self, topic: str) -> tuple[str, str | None]:
+        """(Kafka's name of the error, the topic's own value as text or None)."""
         try:
             self.site.source.forget()
             config = self.site.source.topic_configs([topic])[topic]
         except ConnectError:
-            return False, None
-        return config.error is None, own_value(config)
+            return NOT_SENT, None
+        return config.error or NO_ERROR, own_value(config)
 
-    def wait_for(self, topic: str, value: str | None) -> tuple[bool, str | None]:
+    def wait_for(self, topic: str, value: str | None) -> tuple[str, str | None]:
         """What is read as soon as the topic's own value is this, or when the patience is at its end."""
         patience = self.site.patience
         deadline = self.site.ground.steady_s() + patience.settle_s
         while True:
-            known, now = self.read(topic)
-            if (known and now == value) or self.site.ground.steady_s() >= deadline:
-                return known, now
+            answer, now = self.read(topic)
+            if (answer == NO_ERROR and now == value) or self.site.ground.steady_s() >= deadline:
+                return answer, now
             self.site.ground.sleep(patience.step_s)
 
     def put_back(self, config: WrittenConfig) -> ConfigBack:
@@ -96,14 +96,14 @@ class ConfigWriter:
         That a broker tells the old value is no reason not to: it may not have read kelr's write yet.
         """
         self._outlast(config)
-        known, now = self.read(config.topic)
-        error: str | None = None
+        read, now = self.read(config.topic)
+        known, error = read == NO_ERROR, None
         elsewhere = known and config.is_somebody_elses(now)
         if not elsewhere and (config.in_force or (known and now != config.old)):
             error = self.write(config, config.old, restores=True)
             self._outlast(config)
-            known, now = self.wait_for(config.topic, config.old)
-        return self._back(config, known, now, None if error == NO_ERROR else error)
+            read, now = self.wait_for(config.topic, config.old)
+        return self._back(config, read, now, None if error == NO_ERROR else error)
 
     def _sent(self, config: WrittenConfig, value: str | None, *, restores: bool) -> str:
         """One sending. Until its answer is here, it counts as one that may take effect at any time."""
@@ -136,10 +136,10 @@ class ConfigWriter:
         # How old they are may not be known: they would be waited for again after each write.
         config.sent = config.uncertain = None
 
-    def _back(self, config: WrittenConfig, known: bool, now: str | None, error: str | None) -> ConfigBack:
-        what = f"{MIN_ISR} of topic {config.topic}"
+    def _back(self, config: WrittenConfig, read: str, now: str | None, error: str | None) -> ConfigBack:
+        what, known = f"{MIN_ISR} of topic {config.topic}", read == NO_ERROR
         why = "no reason is known" if error is None else error_in_words(error)
-        if error == UNKNOWN_TOPIC:
+        if error == UNKNOWN_TOPIC or (read == UNKNOWN_TOPIC and not config.in_force):
             restored, settled, text = False, True, "there is no such topic any more"
         elif known and config.is_somebody_elses(now):
             restored, settled = False, True

@@ -203,11 +203,11 @@ class SimulatedGround(Ground):
         self.world.sleep(seconds)
 
 
-class SimulatedSource:
-    """The simulated cluster as it is at each question, but for the brokers, which are remembered as on a live one."""
+class SnapshotSource:
+    """A source of a live cluster that answers each question from a snapshot taken then, but for the brokers, which are
+    remembered."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self) -> None:
         self._cluster: Cluster | None = None
 
     @property
@@ -249,6 +249,17 @@ class SimulatedSource:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _snapshot(self) -> Snapshot:
+        raise NotImplementedError
+
+
+class SimulatedSource(SnapshotSource):
+    """The simulated cluster as it is at each question."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
 
     def _snapshot(self) -> Snapshot:
         world = self._world

@@ -1,0 +1,49 @@
+"""Plays many histories, and shrinks those that go wrong: ``python -m tests.histories --seed 0 --histories 10000``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.histories.history import Played, play
+from tests.histories.shrink import shrunk
+
+_SHOWN = 10
+"""So many histories that went wrong are shrunk."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play them; 1 where one went wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="of the first one; the others follow it")
+    parser.add_argument("--histories", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--trace", action="store_true", help="tell all that happened in them")
+    given = parser.parse_args(arguments)
+    seeds, began = range(given.seed, given.seed + given.histories), time.monotonic()
+    wrong: list[Played] = []
+    with multiprocessing.Pool(given.jobs) as pool:
+        for played in pool.imap_unordered(play, seeds, chunksize=20):
+            if given.trace:
+                print("\n".join(played.trace))
+            if played.wrong:
+                wrong.append(played)
+                print(f"seed {played.seed}: {played.wrong[0]}", flush=True)
+    minutes = (time.monotonic() - began) / 60
+    print(
+        f"{len(seeds)} histories, {len(wrong)} wrong; {len(seeds) / minutes:,.0f} a minute with {given.jobs} processes"
+    )
+    for one in sorted(wrong, key=lambda played: played.seed)[:_SHOWN]:
+        schedule = shrunk(one.seed, one.schedule)
+        print(f"\nseed {one.seed}, shrunk: {json.dumps(schedule)}")
+        last = play(one.seed, schedule)
+        print("\n".join((*last.trace, *last.wrong)), flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

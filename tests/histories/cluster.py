@@ -1,0 +1,285 @@
+"""The simulated cluster, and all that can go wrong between it and a kelr.
+
+The cluster is `kelr.simulation`'s. In front of it brokers tell what they know, each some seconds late, and pass on what
+is asked: it is refused, lost, done without an answer, late up to 70 s, done twice, answered with an error, for all
+partitions or for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from random import Random
+
+from kelr.controller import Election, events
+from kelr.errors import ConnectError
+from kelr.model import ElectionType, LogAnswer, PartitionState, Snapshot, TopicConfig, TopicPartition
+from kelr.recovery.hand import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
+from kelr.recovery.site import Patience
+from kelr.simulation.cluster import SimulatedCluster
+from kelr.sources.base import Progress
+from kelr.sources.memory import MemorySource
+from tests.histories.chance import Chance
+from tests.histories.machines import Process, Time
+from tests.recovery.simulated import CLUSTER_ID, SnapshotSource
+
+BROKERS = (1, 2, 3)
+QUICK_S = 0.005
+"""How long a request takes where nothing goes wrong."""
+LATEST_S = 70.0
+"""So long after it was sent a request may still take effect: 60 s at a broker, and 10 s at the controller."""
+ERRORS = (
+    "NOT_CONTROLLER",
+    "REQUEST_TIMED_OUT",
+    "NETWORK_EXCEPTION",
+    "UNKNOWN_SERVER_ERROR",
+    "INVALID_REQUEST",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "THROTTLING_QUOTA_EXCEEDED",
+    "BROKER_NOT_AVAILABLE",
+    "POLICY_VIOLATION",
+)
+_NO_FAULT = "none"
+
+
+@dataclass(eq=False)
+class Version:
+    """The cluster from one moment on."""
+
+    since_s: float
+    cluster: SimulatedCluster
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        found = self.cluster.as_snapshot()
+        return replace(found, cluster=replace(found.cluster, cluster_id=CLUSTER_ID), source="live")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A request that changed something."""
+
+    at_s: float
+    by: str
+    """Whose: the journal of a kelr; empty for everybody else."""
+    kind: str
+    address: TopicPartition
+    before: PartitionState | None
+    after: PartitionState | None
+    value: str | None = None
+    """Of a config: what was written."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """The cluster, all that it was, and what is on its way to it."""
+
+    time: Time
+    chance: Chance
+    beginning: SimulatedCluster
+    patience: Patience
+    versions: list[Version] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    lag_s: dict[int, float] = field(default_factory=dict)
+    """By broker: how much later than the controller it knows."""
+    no_controller_until_s: float = 0.0
+    well: bool = False
+    """Nothing goes wrong any more."""
+    led: set[tuple[TopicPartition, int | None, int]] = field(default_factory=set)
+    """Every leader that ever was, with its epoch."""
+
+    def __post_init__(self) -> None:
+        self.versions.append(Version(0.0, self.beginning))
+        self._strength = self.chance.strength("faults")
+        self._note_leaders()
+
+    @property
+    def now(self) -> SimulatedCluster:
+        return self.versions[-1].cluster
+
+    def state(self, address: TopicPartition) -> PartitionState | None:
+        return self.now.controller.partitions.get(address)
+
+    def shown_by(self, broker: int) -> Version:
+        """The newest version that the broker knows of."""
+        until_s = self.time.now_s - (0 if self.well else self.lag_s.get(broker, 0.0))
+        return next((one for one in reversed(self.versions) if one.since_s <= until_s), self.versions[0])
+
+    def set(self, cluster: SimulatedCluster) -> None:
+        """The cluster is so from now on."""
+        if cluster is not self.now:
+            self.versions.append(Version(self.time.now_s, cluster))
+            self._note_leaders()
+
+    def after(self, event: events.Event) -> str:
+        """The controller handles an event; Kafka's name of the error."""
+        cluster, done = self.now.after(event)
+        self.set(cluster)
+        return done.error
+
+    def ask(self, event: events.Event, address: TopicPartition, *, kind: str, by: str, value: str | None = None) -> str:
+        """The controller carries out what was asked for one partition; Kafka's name of the error."""
+        before = self.state(address)
+        cluster, done = self.now.after(event)
+        self.set(cluster)
+        after = self.state(address)
+        if before != after or kind == "config":
+            self.effects.append(Effect(self.time.now_s, by, kind, address, before, after, value))
+        error = done.answers.get(address, done.error)
+        self.time.note(by or "somebody else", f"{kind} {address}: {error}, {_short(before)} -> {_short(after)}")
+        return error
+
+    def draw_fault(self, random: Random) -> str | None:
+        """How one request goes wrong."""
+        if random.random() >= 0.4 * self._strength:
+            return None
+        kind = random.choice(
+            ("refused", "lost", "unanswered", "late", "garbled", "twice", "error", "error done", "one")
+        )
+        if kind in {"late", "twice"}:
+            return f"{kind} {random.choice((3, 11, 20, 40, LATEST_S))}"
+        if kind in {"error", "one"}:
+            return f"{kind} {random.choice(ERRORS)}"
+        if kind == "error done":
+            return f"{kind} {random.choice([one for one in ERRORS if not is_refusal(one)])}"
+        return kind
+
+    def _note_leaders(self) -> None:
+        for at, state in self.now.controller.partitions.items():
+            self.led.add((at, state.leader, state.leader_epoch))
+
+
+class Connection:
+    """A kelr's connection: it asks one broker as long as that lives, then the next."""
+
+    def __init__(
+        self, cluster: Cluster, process: Process, asked: Callable[[str, Process, Sequence[TopicPartition]], None]
+    ):
+        self.cluster, self.process = cluster, process
+        self.asked = asked
+        """Told of each request right before it is sent."""
+        stream = cluster.chance.stream(f"{process.who.user}'s broker")
+        self._order = stream.sample(BROKERS, len(BROKERS))
+
+    def broker(self) -> int:
+        """Whom it asks. Raises ConnectError."""
+        for broker in self._order:
+            if broker not in self.cluster.now.down:
+                return broker
+        raise ConnectError("no broker answers")
+
+    def read(self) -> Version:
+        """What the broker tells."""
+        self.process.seam("read")
+        broker = self.broker()
+        self.process.elapse(QUICK_S)
+        return self.cluster.shown_by(broker)
+
+    def change(
+        self,
+        kind: str,
+        addresses: Sequence[TopicPartition],
+        event: Callable[[TopicPartition], events.Event],
+        value: str | None = None,
+    ) -> dict[TopicPartition, str]:
+        """Send one request, and wait for its answer."""
+        cluster, process, time = self.cluster, self.process, self.cluster.time
+        self.broker()
+        process.seam(f"before {kind}")
+        user = process.who.user
+        fault = None if cluster.well else cluster.chance.choose(f"{user}'s {kind} requests", cluster.draw_fault)
+        if fault is not None:
+            time.note(process.name, f"{kind} goes wrong: {fault}")
+        if fault == "refused":
+            raise ConnectError("connection refused")
+        self.asked(kind, process, addresses)
+        by = process.journal
+        answers: dict[TopicPartition, str] = {}
+        word, _, detail = (fault or "").partition(" ")
+
+        def done(only: Sequence[TopicPartition] = addresses) -> None:
+            answers.update({at: cluster.ask(event(at), at, kind=kind, by=by, value=value) for at in only})
+
+        held_s = max(0.0, cluster.no_controller_until_s - time.now_s)
+        wait_s, answered = held_s + QUICK_S, True
+        if word == "lost" or held_s > 60:
+            wait_s = cluster.patience.answered_s
+            answered = False
+        elif word == "error" and not detail.startswith("done"):
+            answers.update(dict.fromkeys(addresses, detail))
+        elif word == "one":
+            time.at(time.now_s + wait_s, lambda: done(addresses[1:]))
+            answers[addresses[0]] = detail
+        else:
+            late_s = float(detail) if word in {"late", "twice"} else 0.0
+            time.at(time.now_s + min(max(late_s, held_s), LATEST_S), done)
+            if word == "twice":
+                time.at(time.now_s + held_s, done)
+            answered = word not in {"unanswered", "garbled"} and max(held_s, late_s) < cluster.patience.answered_s
+            wait_s = max(held_s, late_s) + QUICK_S
+            if not answered and word != "garbled":
+                wait_s = cluster.patience.answered_s
+        process.elapse(min(wait_s, cluster.patience.answered_s))
+        process.seam(f"after {kind}")
+        if word == "error" and detail.startswith("done"):
+            return dict.fromkeys(addresses, detail.removeprefix("done "))
+        return {at: answers.get(at, NO_ANSWER) if answered else NO_ANSWER for at in addresses}
+
+
+class HistorySource(SnapshotSource):
+    """What a broker tells of the cluster: some seconds late, but for the logs, which their own brokers tell."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        known = self._snapshot().configs
+        return {topic: known.get(topic) or TopicConfig(error=UNKNOWN_TOPIC) for topic in topics}
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        self._connection.read()
+        newest = self._connection.cluster.versions[-1].snapshot
+        return MemorySource(newest).replica_logs(partitions, lineage=lineage, progress=progress)
+
+    def _snapshot(self) -> Snapshot:
+        return self._connection.read().snapshot
+
+
+class HistoryHand:
+    """Requests that change the cluster."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
+        return self._connection.change("reorder", sorted(orders), lambda at: events.Reassigned(at, orders[at]))
+
+    def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        return self._connection.change("elect", partitions, lambda at: events.LeadersElected(election, (at,)))
+
+    def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        raise AssertionError(f"no released cluster is told whom to elect: {leaders}")
+
+    def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        raise AssertionError(f"no released cluster is asked for {kind}: {partitions}")
+
+    def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+        assert name == "min.insync.replicas"
+        event = config_event(topic, value)
+        at = TopicPartition(topic, -1)
+        return self._connection.change("config", (at,), lambda _at: event, value)[at]
+
+
+def config_event(topic: str, value: str | None) -> events.Event:
+    """A topic's own min.insync.replicas is written, or with None removed."""
+    if value is None:
+        return events.ConfigDeleted(topic, min_isr=True)
+    return events.ConfigWritten(topic, min_isr=int(value))
+
+
+def _short(state: PartitionState | None) -> str:
+    return "gone" if state is None else f"{state.leader}/{state.leader_epoch} {list(state.replicas)}"

@@ -1,0 +1,149 @@
+"""What must hold in every history: always, and in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kelr.errors import KelrError
+from kelr.model import Plan, TopicPartition
+from kelr.model.plan import Ended
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.mending import PutRight
+from kelr.recovery.shelf import open_journals
+from tests.histories.cluster import Cluster
+from tests.histories.machines import Host, Killed, Process
+from tests.histories.people import Fate, Operator, Told
+from tests.recovery.simulated import CLUSTER_ID
+
+STEPS = {"reorder": {"reorder", "restore"}, "elect": {"elect"}, "config": {"config"}}
+"""By request: the steps that a journal's line may name for it."""
+
+
+class Judge:
+    """Looks at every request as it is sent, and at all of it in the end."""
+
+    def __init__(self, plans: Mapping[str, Plan | None]) -> None:
+        self.plans = plans
+        """By journal."""
+        self.kept: dict[TopicPartition, list[tuple[int, ...]]] = {}
+        """Orders that stay, as asked for."""
+        self.wrong: list[str] = []
+
+    def say(self, what: str) -> None:
+        self.wrong.append(what)
+
+    # Always.
+
+    def request(self, kind: str, process: Process, addresses: Sequence[TopicPartition]) -> None:
+        """Its line is on the disk, and it asks for nothing that the plan does not have."""
+        if process.dead:
+            self.say(f"{process.name} is dead, and asks for {kind} {list(map(str, addresses))}")
+        line = process.intent
+        named = [] if line is None else line.get("changes", [])
+        asked = {TopicPartition(one["topic"], one["partition"]) for one in named}
+        if line is None or line["step"] not in STEPS[kind]:
+            self.say(f"{process.name} asks for {kind}, and its last line on the disk is {line}")
+        elif kind != "config" and asked != set(addresses):
+            self.say(f"{process.name} asks for {kind} of {list(map(str, addresses))}, and its line names {named}")
+        elif kind == "reorder":
+            self._orders(process, line["step"], named)
+
+    def _orders(self, process: Process, step: str, named: Sequence[Mapping[str, Any]]) -> None:
+        plan = self.plans.get(process.journal)
+        planned = {} if plan is None else {one.address: one for one in plan.elections}
+        for one in named:
+            wanted = planned.get(TopicPartition(one["topic"], one["partition"]))
+            order = None if wanted is None else wanted.order if step == "reorder" else wanted.restores
+            if order != tuple(one["replicas"]):
+                self.say(f"{process.name} gives {one}, which its plan does not: {order}")
+
+    # In the end.
+
+    def end(self, cluster: Cluster, hosts: Sequence[Host], operators: Sequence[Operator], fate: Fate) -> None:
+        """Faults are over, brokers are back, what was late has come, and journals were resumed or undone."""
+        for host in hosts:
+            self._journals(host)
+        self._orders_in_the_end(cluster, fate)
+        self._configs_in_the_end(cluster, fate)
+        for host in hosts:
+            self._audited(cluster, host)
+        for operator in operators:
+            for told in operator.told:
+                self._told(cluster, told)
+
+    def _journals(self, host: Host) -> None:
+        try:
+            left = open_journals(host.state, CLUSTER_ID)
+        except KelrError as error:
+            self.say(f"the journals of {host.name} cannot be read: {error}")
+            return
+        for journal in left:
+            self.say(f"journal {journal.path.name} of {host.name} is open in the end")
+
+    def _orders_in_the_end(self, cluster: Cluster, fate: Fate) -> None:
+        before = cluster.beginning.controller.partitions
+        for at, state in cluster.now.controller.partitions.items():
+            allowed = {before[at].replicas, *fate.orders.get(at, ()), *self.kept.get(at, ())}
+            if state.replicas not in allowed:
+                self.say(f"{at} is in the order {list(state.replicas)} in the end, and not in one of {sorted(allowed)}")
+
+    def _configs_in_the_end(self, cluster: Cluster, fate: Fate) -> None:
+        for topic, config in cluster.now.controller.topics.items():
+            old = cluster.beginning.controller.topics.get(topic)
+            own = None if config.min_isr is None else str(config.min_isr)
+            was = None if old is None or old.min_isr is None else str(old.min_isr)
+            if own not in {was, *fate.values.get(topic, ())}:
+                self.say(f"{topic} has min.insync.replicas={own} in the end, and had {was}")
+
+    def _audited(self, cluster: Cluster, host: Host) -> None:
+        """Each change that kelr made has its audit line, with the consent."""
+        lines = list(audit.read(host.state))
+        for effect in cluster.effects:
+            name, _, journal = effect.by.partition("/")
+            if name != host.name:
+                continue
+            mine = [one for one in lines if one.journal == journal and one.topic == effect.address.topic]
+            if effect.kind == "config":
+                found = [one for one in mine if one.what in {AuditWhat.HOLD, AuditWhat.CONFIG}]
+            elif effect.before is not None and effect.after is not None and effect.before.leader != effect.after.leader:
+                found = list(_of_election(mine, effect.address.partition))
+            else:
+                continue
+            if not found:
+                self.say(f"no audit line of {effect.kind} {effect.address} at {effect.at_s:.3f} s by {effect.by}")
+
+    def _told(self, cluster: Cluster, told: Told) -> None:
+        process = told.process
+        if told.error is not None and not isinstance(told.error, Killed | KeyboardInterrupt | KelrError):
+            self.say(f"{process.name} broke: {told.error!r}")
+        for one in told.results:
+            at = one.address
+            led = (at, one.leader, one.leader_epoch)
+            if one.leader_epoch is not None and led not in cluster.led:
+                self.say(f"{process.name} told that {at} was led by {one.leader} in epoch {one.leader_epoch}")
+            if one.ended in {Ended.REFUSED, Ended.NOT_TRIED, Ended.NOT_NEEDED} and not one.asked:
+                for effect in cluster.effects:
+                    own = effect.by and effect.by == process.journal and effect.address == at and effect.kind == "elect"
+                    if own and process.begun_s <= effect.at_s:
+                        self.say(
+                            f"{process.name} told {one.ended} of {at} ({one.text}), and elected at {effect.at_s:.3f} s"
+                        )
+        if isinstance(told.result, PutRight) and told.result.good:
+            for order in told.result.orders:
+                if not any(
+                    version.cluster.controller.partitions[order.address].replicas == order.restores
+                    for version in cluster.versions
+                    if version.since_s <= told.ended_s and order.address in version.cluster.controller.partitions
+                ):
+                    self.say(f"{process.name} told that {order.address} was restored")
+
+
+def _of_election(lines: Sequence[AuditRecord], partition: int) -> Iterator[AuditRecord]:
+    """Those that tell of this partition's election as one that may have come about, with its consent."""
+    nothing = {Ended.REFUSED, Ended.NOT_TRIED, Ended.NOT_NEEDED}
+    for one in lines:
+        told = one.what is AuditWhat.ELECTION and one.partition == partition
+        if told and (one.asked or one.result not in nothing) and one.consent.get("accept_loss") and one.force_reason:
+            yield one

@@ -1,0 +1,191 @@
+"""Hosts and the kelr processes on them, in virtual time: greenlets that take turns where they wait, nowhere else."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import greenlet
+
+from kelr.recovery.who import Who
+from kelr.sources.ground import Ground, Moment
+from tests.histories.chance import Chance
+
+BEGIN_MS = 1_700_000_000_000
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs any more."""
+
+
+class Time:
+    """Virtual time: what is due, in order. Whoever waits gives way to whatever is due before."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
+        self._number = 0
+        self._hub = greenlet.getcurrent()
+        self.trace: list[str] = []
+        """All that happened, one line each."""
+
+    def at(self, when_s: float, do: Callable[[], object]) -> None:
+        """Do this then, or now where that is past."""
+        self._number += 1
+        heapq.heappush(self._due, (max(when_s, self.now_s), self._number, do))
+
+    def start(self, when_s: float, life: Callable[[], None]) -> None:
+        """Begin a life of its own then; it may `wait`."""
+        self.at(when_s, greenlet.greenlet(life).switch)
+
+    def wait(self, seconds: float) -> None:
+        """Of whoever calls this: let so much time pass."""
+        self.at(self.now_s + seconds, greenlet.getcurrent().switch)
+        self._hub.switch()
+
+    def pause(self) -> None:
+        """Of whoever calls this: wait until somebody switches back."""
+        self._hub.switch()
+
+    def run(self) -> None:
+        """Everything, until nothing is due any more."""
+        while self._due:
+            when_s, _, do = heapq.heappop(self._due)
+            self.now_s = when_s
+            do()
+
+    def note(self, who: str, what: str) -> None:
+        self.trace.append(f"{self.now_s:9.3f} {who}: {what}")
+
+
+@dataclass(eq=False)
+class Host:
+    """A machine: its disk, its clocks, and what runs on it."""
+
+    name: str
+    time: Time
+    state: Path
+    """kelr's state directory."""
+    set_by_ms: int = 0
+    """By how much somebody has set the wall clock."""
+    boots: int = 0
+    booted_s: float = 0.0
+    processes: list[Process] = field(default_factory=list)
+
+    def power_cut(self) -> None:
+        """Everything that runs on it is gone, and it boots again."""
+        self.boots += 1
+        self.booted_s = self.time.now_s
+        for process in tuple(self.processes):
+            process.kill()
+
+
+class Process(Ground):
+    """One kelr on its host, from its start to its end: its clocks, and the seams at which anything may happen to it.
+
+    Args:
+        source: of chance, for its seams.
+        strength: how often something happens there.
+        most_s: no single wait is longer.
+    """
+
+    def __init__(self, host: Host, who: Who, command: str, chance: Chance, *, strength: float, most_s: float) -> None:
+        self.host, self.who, self.command = host, who, command
+        self.name = f"{who.user}'s {command}"
+        self.begun_s = host.time.now_s
+        self.suspended_s = 0.0
+        self.dead = False
+        self.journal = ""
+        """Its host, and the journal that it writes."""
+        self.intent: Mapping[str, Any] | None = None
+        """The line on the disk that tells of its next request."""
+        self._chance, self._strength, self._most_s = chance, strength, most_s
+        self._here = greenlet.getcurrent()
+        self._wait = 0
+        host.processes.append(self)
+        self._here.process = self  # type: ignore[attr-defined]
+
+    def now_ms(self) -> int:
+        return BEGIN_MS + self.host.set_by_ms + round(self.host.time.now_s * 1000)
+
+    def moment(self) -> Moment:
+        return Moment(f"boot {self.host.boots}", round((self.host.time.now_s - self.host.booted_s) * 1000))
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds <= self._most_s, f"{self.name} waits for {seconds} s"
+        self.seam("sleep")
+        self.elapse(seconds)
+
+    def elapse(self, seconds: float) -> None:
+        """Time passes; others have their turn."""
+        self._alive("waits")
+        time = self.host.time
+        self._wait += 1
+        this = self._wait
+
+        def wake() -> None:
+            if this == self._wait:
+                self._here.switch()
+
+        time.at(time.now_s + seconds, wake)
+        time.pause()
+        if self.dead:
+            raise Killed
+
+    def seam(self, name: str) -> None:
+        """The process is at a moment where something may happen to it."""
+        self._alive(name)
+        struck = self._chance.choose(f"{self.who.user}'s seams", self._draw)
+        if struck is None:
+            return
+        self.host.time.note(self.name, f"{struck} at {name}")
+        kind, _, how_much = struck.partition(" by ")
+        if kind == "kill":
+            self.dead = True
+            raise Killed(name)
+        if kind == "power cut":
+            self.dead = True
+            self.host.power_cut()
+            raise Killed(name)
+        if kind == "Ctrl-C":
+            raise KeyboardInterrupt
+        if kind == "suspend":
+            self.suspended_s += float(how_much)
+            self.elapse(float(how_much))
+        elif kind == "clock":
+            self.host.set_by_ms += int(how_much) * 1000
+
+    def kill(self) -> None:
+        """Of another process: this one is gone."""
+        if not self.dead:
+            self.dead = True
+            self._wait += 1
+            self.host.time.at(self.host.time.now_s, self._here.switch)
+
+    def end(self) -> None:
+        """It has ended, one way or another."""
+        self.dead = True
+        self.host.processes.remove(self)
+
+    def _alive(self, what: str) -> None:
+        if self.dead:
+            raise Killed(what)
+
+    def _draw(self, random: Random) -> str | None:
+        if random.random() >= 0.05 * self._strength:
+            return None
+        kind = random.choices(("kill", "power cut", "Ctrl-C", "suspend", "clock"), (4, 1, 3, 1, 1))[0]
+        if kind == "suspend":
+            return f"suspend by {random.choice((1, 15, 70, 300, 3600))}"
+        if kind == "clock":
+            return f"clock by {random.choice((1, 10, 90, 3600)) * random.choice((-1, 1))}"
+        return kind
+
+
+def process_here() -> Process | None:
+    """The process that this code is run by."""
+    return getattr(greenlet.getcurrent(), "process", None)

@@ -1,0 +1,263 @@
+"""Those who change the cluster: operators with their kelr, strangers with other tools, and what happens to brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from kelr.controller import Election, events
+from kelr.errors import KelrError
+from kelr.model import ElectionType, Plan, Selection, Target, TopicPartition, Wish
+from kelr.model.plan import AcceptedLoss, Applied
+from kelr.recovery.apply import apply_plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.hold import Held, hold_topic, price_of_hold
+from kelr.recovery.mending import PutRight
+from kelr.recovery.plan_making import make_plan
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import open_journals
+from kelr.recovery.undo import undo
+from kelr.recovery.who import Who
+from tests.histories.chance import Chance
+from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryHand, HistorySource, config_event
+from tests.histories.machines import Host, Killed, Process
+from tests.recovery.simulated import CLUSTER_ID, STEADY, TOPIC
+
+
+@dataclass
+class Told:
+    """What one command told whoever ran it."""
+
+    process: Process
+    result: tuple[Applied, ...] | PutRight | Held | None = None
+    error: BaseException | None = None
+    """How it ended, where it did not end well."""
+    ended_s: float = 0.0
+
+    @property
+    def results(self) -> tuple[Applied, ...]:
+        """What it told of elections."""
+        if isinstance(self.result, PutRight):
+            return self.result.applied
+        if isinstance(self.result, tuple):
+            return self.result
+        return tuple(getattr(self.error, "results", ()))
+
+
+@dataclass(eq=False)
+class Operator:
+    """Somebody with a kelr on a host: plans and applies, and puts right what was cut short."""
+
+    who: Who
+    host: Host
+    cluster: Cluster
+    chance: Chance
+    asked: Callable[[str, Process, Any], None]
+    told: list[Told] = field(default_factory=list)
+
+    def live(self) -> None:
+        """Some commands, one after the other."""
+        strength = self.chance.strength("seams")
+        name = self.who.user
+        for _ in range(self.chance.choose(f"{name}'s commands", lambda random: random.choice((1, 2, 3, 5))) or 1):
+            pause_s = self.chance.choose(f"{name}'s pauses", lambda random: random.choice((None, 1, 10, 60, 300)))
+            self.cluster.time.wait(pause_s or 0.1)
+            self.next_command(strength)
+
+    def next_command(self, strength: float) -> None:
+        """Puts right what is open, or begins something."""
+        left = open_journals(self.host.state, CLUSTER_ID)
+        choice = self.chance.choose(f"{self.who.user}'s choice", self._draw_command)
+        if left and choice not in {"hold", "apply all the same"}:
+            self.put_right(undo if choice == "undo" else resume, strength)
+        elif choice == "hold":
+            self.run("recover hold", self._hold, strength)
+        else:
+            self._elect(strength)
+
+    def put_right(self, mend: Callable[..., PutRight], strength: float) -> None:
+        """Resume or undo the newest open journal."""
+        command = f"recover {mend.__name__}"
+
+        def work(process: Process) -> PutRight | None:
+            left = open_journals(self.host.state, CLUSTER_ID)
+            return mend(left[-1].path, **self._common(process)) if left else None
+
+        self.run(command, work, strength)
+
+    def run(self, command: str, work: Callable[[Process], Any], strength: float) -> Told:
+        """One process: what it does, and how it ends."""
+        time = self.cluster.time
+        process = Process(
+            self.host, self.who, command, self.chance, strength=strength, most_s=self.cluster.patience.rival_s
+        )
+        told = Told(process)
+        self.told.append(told)
+        time.note(process.name, "begins")
+        try:
+            told.result = work(process)
+        except (Killed, KeyboardInterrupt, KelrError) as error:
+            told.error = error
+        finally:
+            told.ended_s = time.now_s
+            process.end()
+        how = "well" if told.error is None else f"{type(told.error).__name__} {told.error}"
+        time.note(process.name, f"ends: {how}; {[(one.partition, str(one.ended)) for one in told.results]}")
+        return told
+
+    def _elect(self, strength: float) -> None:
+        wishes = self._wishes()
+        options = self.chance.choose(f"{self.who.user}'s options", _draw_options) or {}
+        reason = f"{self.who.user}'s reason {len(self.told)}"
+        plans: list[Plan] = []
+
+        def plan(process: Process) -> None:
+            selection = Selection(tuple(Target(topic=name) for name in sorted({at.topic for at in wishes})))
+            source = HistorySource(Connection(self.cluster, process, self.asked))
+            made = make_plan(source, selection, lambda at: wishes.get(at, Wish()), clock_ms=process.now_ms)
+            plans.append(made.plan)
+
+        def apply(process: Process) -> tuple[Applied, ...]:
+            return apply_plan(
+                plans[0],
+                **self._common(process),
+                consented=Consented(AcceptedLoss(1000, unbounded=True), reason, yes=True),
+                batch=options.get("batch", 100),
+                keep_order=options.get("keep_order", False),
+            )
+
+        self.run("recover plan", plan, strength)
+        if plans and plans[0].elections:
+            self.cluster.time.wait(options.get("reads", 1))
+            self.run("recover apply", apply, strength)
+
+    def _wishes(self) -> Mapping[TopicPartition, Wish]:
+        wishes = {STEADY: Wish(ElectionType.PREFERRED)}
+        for at in sorted(self.cluster.now.controller.partitions):
+            if at.topic == TOPIC:
+                elect = self.chance.choose(f"{self.who.user}'s wishes", lambda random: random.choice((None, 1, 3, 0)))
+                designated = Wish(ElectionType.DESIGNATION, elect or 2)
+                wishes[at] = Wish(ElectionType.UNCLEAN) if elect == 0 else designated
+        return wishes
+
+    def _hold(self, process: Process) -> Held:
+        common = self._common(process)
+        price = price_of_hold(TOPIC, source=common["source"], clock_ms=process.now_ms)
+        return hold_topic(price, **common, force_reason="it is to stay down")
+
+    def _common(self, process: Process) -> dict[str, Any]:
+        connection = Connection(self.cluster, process, self.asked)
+        return {
+            "source": HistorySource(connection),
+            "hand": HistoryHand(connection),
+            "state_directory": self.host.state,
+            "ground": process,
+            "who": self.who,
+            "patience": self.cluster.patience,
+            "command": process.command,
+        }
+
+    @staticmethod
+    def _draw_command(random: Random) -> str | None:
+        return random.choice((None, None, "undo", "undo", "hold", "apply all the same"))
+
+
+def _draw_options(random: Random) -> dict[str, Any] | None:
+    options = {"batch": 1, "keep_order": True, "reads": random.choice((10, 100, 1000))}
+    return {name: value for name, value in options.items() if random.random() < 0.2} or None
+
+
+@dataclass(eq=False)
+class Fate:
+    """What happens to brokers and controllers, and what strangers do."""
+
+    cluster: Cluster
+    chance: Chance
+    orders: dict[TopicPartition, list[tuple[int, ...]]] = field(default_factory=dict)
+    """Orders that strangers gave."""
+    values: dict[str, list[str | None]] = field(default_factory=dict)
+    """Configs that strangers wrote."""
+
+    def live(self) -> None:
+        """Some happenings, one after the other."""
+        for name, draw in (("broker", self._draw_broker), ("stranger", self._draw_stranger)):
+            strength = self.chance.strength(f"{name}s")
+            for _ in range(round(6 * strength)):
+                happening = self.chance.choose(name, draw)
+                if happening is not None:
+                    when_s, what, *details = happening
+                    self.cluster.time.at(when_s, lambda what=what, details=details: self.happens(what, details))
+
+    def happens(self, what: str, details: list[Any]) -> None:
+        cluster = self.cluster
+        cluster.time.note("somebody", f"{what} {details}")
+        getattr(self, f"_{what}")(*details)
+
+    def all_well(self) -> None:
+        """Every broker is back, and knows everything."""
+        self.cluster.well = True
+        for broker in BROKERS:
+            self._returns(broker, False)
+
+    def _dies(self, broker: int) -> None:
+        if broker not in self.cluster.now.down:
+            self.cluster.set(self.cluster.now.stopped(broker))
+            self.cluster.after(events.BrokerFenced(broker))
+
+    def _hangs(self, broker: int) -> None:
+        if broker not in self.cluster.now.down:
+            self.cluster.after(events.BrokerFenced(broker))
+
+    def _returns(self, broker: int, clean: bool) -> None:
+        if broker in self.cluster.now.down:
+            self.cluster.after(events.BrokerRegistered(broker, clean=clean))
+        self.cluster.after(events.BrokerUnfenced(broker))
+
+    def _lags(self, broker: int, lag_s: float) -> None:
+        self.cluster.lag_s[broker] = lag_s
+
+    def _controller(self, away_s: float) -> None:
+        self.cluster.no_controller_until_s = self.cluster.time.now_s + away_s
+
+    def _reorders(self, partition: int, order: list[int]) -> None:
+        at = TopicPartition(TOPIC, partition)
+        self.orders.setdefault(at, []).append(tuple(order))
+        self.cluster.ask(events.Reassigned(at, tuple(order)), at, kind="reorder", by="")
+
+    def _elects(self, partition: int, unclean: bool) -> None:
+        at = TopicPartition(TOPIC, partition)
+        election = Election.UNCLEAN if unclean else Election.PREFERRED
+        self.cluster.ask(events.LeadersElected(election, (at,)), at, kind="elect", by="")
+
+    def _configures(self, value: str | None) -> None:
+        self.values.setdefault(TOPIC, []).append(value)
+        self.cluster.ask(config_event(TOPIC, value), TopicPartition(TOPIC, -1), kind="config", by="", value=value)
+
+    def _deletes(self) -> None:
+        self.cluster.after(events.TopicDeleted(TOPIC))
+
+    @staticmethod
+    def _draw_broker(random: Random) -> list[Any]:
+        when_s, broker = round(random.choice((5, 60, 600)) * random.random(), 2), random.choice(BROKERS)
+        kind = random.choice(("dies", "hangs", "returns", "returns", "lags", "lags", "controller"))
+        if kind == "returns":
+            return [when_s, kind, broker, random.random() < 0.5]
+        if kind == "lags":
+            return [when_s, kind, broker, random.choice((1, 4, 12))]
+        if kind == "controller":
+            return [when_s, kind, random.choice((3, 20, 50, 80))]
+        return [when_s, kind, broker]
+
+    @staticmethod
+    def _draw_stranger(random: Random) -> list[Any]:
+        when_s, partition = round(random.choice((5, 60, 600)) * random.random(), 2), random.choice((0, 1))
+        kind = random.choice(("reorders", "reorders", "elects", "configures", "deletes"))
+        if kind == "reorders":
+            return [when_s, kind, partition, random.sample(BROKERS, len(BROKERS))]
+        if kind == "elects":
+            return [when_s, kind, partition, random.random() < 0.5]
+        if kind == "configures":
+            return [when_s, kind, random.choice((None, "1", "2", "3"))]
+        return [when_s, kind]
