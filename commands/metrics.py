@@ -214,14 +214,22 @@ def export(
             help="Series of topics, and of partitions, in trouble to serve at most; 200 unless told otherwise.",
         ),
     ] = 200,
+    endpoint: Endpoints = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+    token_file: TokenFile = None,
+    ca: CaFile = None,
+    cert: CertFile = None,
+    key: KeyFile = None,
 ) -> None:
     """Serve kelr's figures as gauges for Prometheus, until SIGTERM.
 
-    Looks at the cluster every few seconds, in pages that leave healthy partitions
-    out, and serves what it saw: leaderless and unsafe partitions by situation, the
-    brokers that they wait for, and series of the topics and partitions in trouble
-    alone. A scrape never waits for the cluster. Figures that are too old are not
-    served any more; kelr_up and kelr_look_age_seconds tell.
+    Looks at the cluster every few seconds, and serves what it saw: leaderless and
+    unsafe partitions by situation, the brokers that they wait for, and series of
+    the topics and partitions in trouble alone. A scrape never waits for the
+    cluster. Figures that are too old are not served any more; kelr_up and
+    kelr_look_age_seconds tell. How many unclean recoveries have ended is the
+    controller's own memory: with --endpoint it is read there, and served too.
 
     Rules for alerts and a dashboard are in docs/alerts.
 
@@ -230,5 +238,16 @@ def export(
       kelr metrics export --listen 0.0.0.0:9966 --interval 30 --context prod
     """
     from kelr.commands.metrics_export import run_exporter  # noqa: PLC0415 - not for --help
+    from kelr.metrics.access import read_access  # noqa: PLC0415
+    from kelr.metrics.asked import Kind, endpoint_of  # noqa: PLC0415
 
-    run_exporter(session, listen=listen, interval_s=interval, most=most_series)
+    run_exporter(
+        session,
+        listen=listen,
+        interval_s=interval,
+        most=most_series,
+        endpoints=[endpoint_of(Kind.TEXT, one) for one in endpoint or ()],
+        access=read_access(
+            user=user, password_file=password_file, token_file=token_file, ca=ca, certificate=cert, key=key
+        ),
+    )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 from kelr.commands.session import Session
 from kelr.errors import ConnectError, UsageError
+from kelr.metrics.access import Access
+from kelr.metrics.asked import Endpoint
 from kelr.metrics.exporter import serve
-from kelr.metrics.watching import Watcher
+from kelr.metrics.watching import Watcher, recoveries_finished
 from kelr.model.numbers import whole_number
 from kelr.sources.base import Source
 
@@ -19,7 +21,9 @@ _STEP_S = 0.2
 """A signal that comes the moment before a wait does not wake it."""
 
 
-def run_exporter(session: Session, *, listen: str, interval_s: float, most: int) -> None:
+def run_exporter(
+    session: Session, *, listen: str, interval_s: float, most: int, endpoints: Sequence[Endpoint], access: Access
+) -> None:
     """Look and serve until SIGTERM.
 
     Raises:
@@ -45,7 +49,13 @@ def run_exporter(session: Session, *, listen: str, interval_s: float, most: int)
         with Session(session.settings, output=output) as one:
             yield one.source()
 
-    watcher = Watcher(opened, interval_s=interval_s, most=most, told=output.note)
+    watcher = Watcher(
+        opened,
+        interval_s=interval_s,
+        most=most,
+        recoveries_finished=lambda: recoveries_finished(endpoints, access),
+        told=output.note,
+    )
     exporter = serve(host, port, lambda: watcher.board, told=output.note)
     try:
         with _until_terminated() as ended:

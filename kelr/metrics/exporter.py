@@ -171,8 +171,7 @@ def _troubles(seen: Seen) -> Iterator[Metric]:
 
 
 def _of_the_kip(seen: Seen) -> Iterator[Metric]:
-    """KIP-966's names, which no release of Kafka serves. Only the controller counts recoveries that have ended, and a
-    look at what is not healthy does not tell how many replicas are electable."""
+    """KIP-966's names, which no release of Kafka serves. Recoveries that have ended only the controller counts."""
     yield one(
         "kafka_controller_global_under_min_isr_partition_count",
         "KIP-966, computed by kelr: partitions with fewer in sync than min ISR, with or without a leader.",
@@ -183,6 +182,19 @@ def _of_the_kip(seen: Seen) -> Iterator[Metric]:
         "KIP-966, computed by kelr: partitions that get no leader until an operator elects one.",
         _known(seen, seen.needs_operator, "manual_leader_election_required"),
     )
+    # A part of them says nothing, so it is all or NaN.
+    whole = not math.isnan(_known(seen, 0, "electable_replicas"))
+    yield one(
+        "kafka_replication_electable_replicas_count",
+        "KIP-966, computed by kelr: members of ISR and ELR of all partitions; NaN where not all are known.",
+        seen.electable if whole else math.nan,
+    )
+    if seen.recoveries_finished is not None:
+        yield one(
+            "kafka_controller_unclean_recovery_finished_count",
+            "KIP-966, as the controller's endpoint tells: unclean recoveries that have ended since it took over.",
+            seen.recoveries_finished,
+        )
     if seen.in_recovery is not None:
         yield one(
             "kafka_controller_unclean_recovery_partitions_count",

@@ -1,22 +1,28 @@
-"""Looks at a cluster again and again, cheaply: healthy partitions are counted, and only the others are read."""
+"""Looks at a cluster again and again, cheaply: partitions that are alike are judged once, and only those in trouble are
+named."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from kelr.controller import choose_rules
+from kelr.controller import choose_rules, electable_replicas_count
 from kelr.errors import AuthenticationError, ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
+from kelr.metrics.access import Access
+from kelr.metrics.asked import Endpoint
+from kelr.metrics.catalog import BY_KEY
+from kelr.metrics.combining import combine
 from kelr.metrics.computed import in_recovery, needs_operator, under_min_isr
+from kelr.metrics.reading import read_all
 from kelr.model import WORST_FIRST, BrokerStatus, Cluster, Selection, Situation
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
 from kelr.sources.base import Source, silence_of
-from kelr.sources.survey import Filters, survey
+from kelr.sources.survey import survey
 
 IN_TROUBLE = tuple(situation for situation in WORST_FIRST if situation is not Situation.HEALTHY)
 
@@ -38,6 +44,10 @@ class Seen:
     needs_operator: int
     in_recovery: int | None
     """Under KIP-966's unclean recovery; None where the cluster has no recovery manager."""
+    electable: int
+    """Members of ISR and ELR of all partitions whose ELR is known."""
+    recoveries_finished: int | None
+    """Unclean recoveries that have ended, as the controller counts them; None where no endpoint tells."""
     unknown: Mapping[str, int]
     """By figure: partitions of which nobody can tell whether they belong to it."""
     topics: tuple[tuple[str, Situation, int], ...]
@@ -60,6 +70,7 @@ class _Counting:
     under_min_isr: int = 0
     needs_operator: int = 0
     in_recovery: int = 0
+    electable: int = 0
     situations: Counter[Situation] = field(default_factory=Counter)
     awaited: Counter[int] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
@@ -76,6 +87,9 @@ class _Counting:
         under, manual = under_min_isr(row), needs_operator(row, self.cluster)
         recovering = in_recovery(row, self.cluster)
         self.in_recovery += count * (recovering is True)
+        without_elr = row.state.elr is None and self.cluster.features.elr_enabled is not False
+        self.electable += count * electable_replicas_count(row.state)
+        self.unknown["electable_replicas"] += count * without_elr
         self.unknown["unclean_recovery"] += count * (recovering is None)
         self.under_min_isr += count * (under is True)
         self.needs_operator += count * (manual is True)
@@ -89,8 +103,8 @@ class _Counting:
         if len(kept) < self.most:
             kept.append((topic, partition))
 
-    def seen(self, controller_silence: str | None) -> Seen:
-        trouble = sum(self.situations[one] for one in IN_TROUBLE)
+    def seen(self, controller_silence: str | None, recoveries_finished: int | None) -> Seen:
+        trouble = self.situations.total() - self.situations[Situation.HEALTHY]
         rank = {situation: place for place, situation in enumerate(WORST_FIRST)}
         topics = sorted(self.topics.items(), key=lambda one: (rank[one[0][1]], -one[1], one[0][0]))
         listed = [(*at, situation) for situation in WORST_FIRST for at in self.listed.get(situation, ())]
@@ -100,15 +114,14 @@ class _Counting:
             rules=choose_rules(self.cluster.features).rules.name,
             partitions=self.partitions,
             leaderless=self.leaderless,
-            situations={
-                Situation.HEALTHY: self.partitions - trouble,
-                **{one: self.situations[one] for one in IN_TROUBLE},
-            },
+            situations={one: self.situations[one] for one in (Situation.HEALTHY, *IN_TROUBLE)},
             brokers=by_status,
             awaited=dict(self.awaited),
             under_min_isr=self.under_min_isr,
             needs_operator=self.needs_operator,
             in_recovery=self.in_recovery if choose_rules(self.cluster.features).rules.recovers else None,
+            electable=self.electable,
+            recoveries_finished=recoveries_finished,
             unknown=dict(self.unknown),
             topics=tuple((topic, situation, count) for (topic, situation), count in topics[: self.most]),
             topics_left_out=max(0, len(topics) - self.most),
@@ -119,34 +132,53 @@ class _Counting:
         )
 
 
-def look(source: Source, *, most: int) -> Seen:
-    """Read what is not healthy, once.
+_ENDPOINT_S = 5.0
+
+
+def recoveries_finished(endpoints: Sequence[Endpoint], access: Access) -> int | None:
+    """KIP-966's unclean_recovery_finished_count, which is the active controller's own memory; None where no endpoint
+    has it.
+
+    Raises:
+        BadInputError: the files for TLS cannot be used.
+    """
+    metric = BY_KEY["unclean_recoveries_finished"]
+    heard = read_all(endpoints, access, timeout_s=_ENDPOINT_S) if endpoints else ()
+    found = combine(heard, (metric,)).get(metric.key)
+    return None if found is None or found.value is None else int(found.value)
+
+
+def look(source: Source, *, most: int, recoveries_finished: Callable[[], int | None] = lambda: None) -> Seen:
+    """Read every partition, once.
 
     Args:
         most: how many topics, and how many partitions, are named at most.
+        recoveries_finished: asks the controllers' endpoints.
 
     Raises:
         KelrError: the cluster cannot be reached.
     """
     counting = _Counting(source.cluster(), most)
-    filters = Filters(situations=frozenset(IN_TROUBLE))
-    for page in survey(source, Selection(), filters=filters, shows_configs=False, as_told=True):
+    for page in survey(source, Selection(), shows_configs=False, as_told=True):
         counting.partitions += page.read
         counting.topic_errors += len(page.topic_errors)
         rows = page.partitions
         if isinstance(rows, Rows):
             kinds: Counter[Kind[Described]] = Counter()
-            for run in rows.runs:
-                for number, kind in zip(run.numbers, run.kinds, strict=True):
-                    counting.name(run.topic, number, kind.example.situation)
             rows.count_into(kinds)
             for kind, count in kinds.items():
                 counting.count(kind.example, count)
+            trouble = {kind for kind in kinds if kind.example.situation is not Situation.HEALTHY}
+            for run in rows.runs if trouble else ():
+                for number, kind in zip(run.numbers, run.kinds, strict=True):
+                    if kind in trouble:
+                        counting.name(run.topic, number, kind.example.situation)
         else:
             for row in rows:
-                counting.name(row.state.topic, row.state.partition, row.situation)
                 counting.count(row, 1)
-    return counting.seen(silence_of(source))
+                if row.situation is not Situation.HEALTHY:
+                    counting.name(row.state.topic, row.state.partition, row.situation)
+    return counting.seen(silence_of(source), recoveries_finished())
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +228,13 @@ class Watcher:
         *,
         interval_s: float,
         most: int,
+        recoveries_finished: Callable[[], int | None] = lambda: None,
         told: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.board = Board(interval_s, errors=dict.fromkeys(ERROR_KINDS, 0))
         self._opened = opened
         self._most = most
+        self._recoveries_finished = recoveries_finished
         self._told = told
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kelr-watcher", daemon=True)
@@ -234,7 +268,7 @@ class Watcher:
 
     def _look(self, source: Source) -> None:
         at_s, began = time.time(), time.monotonic()
-        seen = look(source, most=self._most)
+        seen = look(source, most=self._most, recoveries_finished=self._recoveries_finished)
         now = self.board
         if not now.up and now.looks:
             self._told("the cluster is seen again")

@@ -149,6 +149,30 @@ def test_a_figure_of_which_partitions_are_unknown_is_no_0() -> None:
     assert value(found, COUNTS[2]) == 0
 
 
+ELECTABLE = "kafka_replication_electable_replicas_count"
+FINISHED = "kafka_controller_unclean_recovery_finished_count"
+
+
+def test_electable_replicas_are_all_or_not_known() -> None:
+    """Of the topic "secret" the ELR is not known, so that the sum is not either."""
+    assert math.isnan(value(collected(board()), ELECTABLE))
+    known = replace(
+        INCIDENT, partitions=tuple(one for one in INCIDENT.partitions if one.elr is not None), topic_errors=()
+    )
+    members = sum(len(one.isr) + len(one.elr or ()) for one in known.partitions)
+    assert value(collected(board(seen=seen(known))), ELECTABLE) == members > 0
+    assert math.isnan(value(collected(board(seen=look(Unheard(known), most=5))), ELECTABLE))
+
+
+def test_finished_recoveries_are_served_where_a_controller_tells() -> None:
+    assert FINISHED not in names(collected(board()))
+    watcher = Watcher(lambda: MemorySource(INCIDENT), interval_s=0.01, most=5, recoveries_finished=lambda: 4)
+    watcher.start()
+    until(lambda: watcher.board.looks >= 1)
+    watcher.stop()
+    assert value(collected(board(seen=watcher.board.seen)), FINISHED) == 4
+
+
 def test_a_watcher_says_once_that_no_controller_answers_and_once_that_one_does_again() -> None:
     whys = [None, "NOT_CONTROLLER", "NOT_CONTROLLER", None, *[None] * 1000]
     told = list[str]()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import urllib.request
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -11,29 +13,37 @@ from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.metrics_endpoint import figures, listen
 from kelr.lab.simulated.world import Denied
+from kelr.metrics.access import Access
+from kelr.metrics.asked import Kind, endpoint_of
 from kelr.metrics.catalog import METRICS, recognize
 from kelr.metrics.computed import compute
 from kelr.metrics.text import parse_line
-from kelr.metrics.watching import look
+from kelr.metrics.watching import look, recoveries_finished
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from tests.lab.simulated.stories import PATIENCE_S, cluster, eventually, led_by, power_outage, returns
 
+T = TypeVar("T")
 OF_THE_KIP = {metric.key for metric in METRICS if not metric.shipped}
 
 
-def served(server: SimulatedServer) -> dict[str, float]:
-    async def scraped() -> str:
+def at_its_endpoint(server: SimulatedServer, ask: Callable[[str], T]) -> T:
+    """What is answered at the URL of the controller's metrics."""
+
+    async def asked() -> T:
         serving = await listen(server.world, 0)
-        port = serving.sockets[0].getsockname()[1]
-        url = f"http://127.0.0.1:{port}/metrics"
         try:
-            return await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=PATIENCE_S).read().decode())
+            return await asyncio.to_thread(ask, f"http://127.0.0.1:{serving.sockets[0].getsockname()[1]}/metrics")
         finally:
             serving.close()
 
+    return asyncio.run(asked())
+
+
+def served(server: SimulatedServer) -> dict[str, float]:
+    text = at_its_endpoint(server, lambda url: urllib.request.urlopen(url, timeout=PATIENCE_S).read().decode())
     found = {}
-    for line in asyncio.run(scraped()).splitlines():
+    for line in text.splitlines():
         sample = None if line.startswith("#") else parse_line(line)
         if sample is not None:
             known = recognize(sample.name, sample.labels)
@@ -62,6 +72,7 @@ def test_what_the_controller_says_is_what_kelr_counts(rules: str, recovering: in
         assert {key: computed.figures[key] for key in keys} == {key: told[key] for key in keys}
         assert (told["unclean_recoveries"], told["manual_election_required"]) == (recovering, manual)
         assert (seen.in_recovery, seen.needs_operator) == (recovering, manual)
+        assert seen.electable == told["electable_replicas"]
 
 
 def test_finished_recoveries_are_counted_until_another_controller_takes_over() -> None:
@@ -71,8 +82,10 @@ def test_finished_recoveries_are_counted_until_another_controller_takes_over() -
         eventually(server, led_by(2))
         assert served(server)["unclean_recoveries_finished"] == 1
         assert server.inside(figures)["unclean_recovery_finished_count"] == 1
+        assert at_its_endpoint(server, lambda url: recoveries_finished([endpoint_of(Kind.TEXT, url)], Access())) == 1
         server.inside(lambda world: world.kill_controller(100))
         assert served(server)["unclean_recoveries_finished"] == 0
+    assert recoveries_finished([endpoint_of(Kind.TEXT, "127.0.0.1:1")], Access()) is None
 
 
 def test_where_the_strategy_is_not_known_nobody_is_counted() -> None:
