@@ -1,56 +1,24 @@
-"""What a power cut leaves of the files that have to survive it."""
+"""Lines that a power cut has torn. What else it leaves is in `tests.histories.test_files`."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from kelr.durable import AppendOnlyFile, read_lines
+from kelr.durable import AppendOnlyFile
 from kelr.errors import BadInputError
-from kelr.files import FILES
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
-from kelr.recovery.journal import Ending, journal_path
+from kelr.recovery.journal import Ending
 from kelr.recovery.journal_reader import read_journal
-from kelr.recovery.places import cluster_directory
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
-from kelr.recovery.status import status
-from tests.recovery.simulated import CLUSTER_ID, Killed, SimulatedSource, World, leaderless
+from tests.recovery.simulated import CLUSTER_ID, World, leaderless
 
 BLOCK = 4096
 CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
-
-
-class _Names:
-    """The names of files that are on the disk: those that were in a directory when it was synced."""
-
-    def __init__(self) -> None:
-        self.synced: set[Path] = set()
-
-    def fsync(self, descriptor: int) -> None:
-        found = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
-        if found.is_dir():
-            self.synced.update(found.iterdir())
-
-
-@pytest.mark.parametrize("killed_before", [False, True], ids=["new", "made-by-a-killed-run"])
-def test_a_journal_has_its_name_before_anything_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_before: bool
-) -> None:
-    """Its directories have theirs too, also where whoever made them was killed before they were on the disk."""
-    state, names, world = tmp_path / "home" / "state", _Names(), leaderless()
-    if killed_before:
-        journal_path(state, CLUSTER_ID, "earlier", 1).parent.mkdir(parents=True)
-    monkeypatch.setattr(FILES, "fsync", names.fsync)
-    world.kill_at = 0
-    with pytest.raises(Killed):
-        apply_plan(world.plan(), **world.common(state), consented=CONSENT)
-    (journal,) = (cluster_directory(state, CLUSTER_ID) / "journals").iterdir()
-    assert {journal, state / "audit.jsonl", *journal.parents} - {*tmp_path.parents, tmp_path} <= names.synced
 
 
 # Blocks of the last line that the disk does not have: the file has its length, and zeros there.
@@ -70,23 +38,6 @@ def _without_block(lines: bytes, begin: int, block: int) -> bytes:
     at = max(begin, (begin // BLOCK + block) * BLOCK)
     end = min(len(lines), (at // BLOCK + 1) * BLOCK)
     return lines[:at] + bytes(end - at) + lines[end:]
-
-
-@pytest.mark.parametrize("block", [0, 1])
-def test_a_first_line_that_lacks_a_block_stops_nothing(tmp_path: Path, block: int) -> None:
-    """Nothing was asked of the cluster before it was whole."""
-    world = leaderless()
-    _, written = _of_a_whole_run(tmp_path / "whole", world)
-    path = journal_path(tmp_path, CLUSTER_ID, "torn", 1)
-    path.parent.mkdir(parents=True)
-    first = written[: written.index(b"\n") + 1]
-    path.write_bytes(_without_block(first, 0, block))
-    world = leaderless()
-    assert open_journals(tmp_path, CLUSTER_ID) == ()
-    assert status(SimulatedSource(world), tmp_path).clean
-    with pytest.raises(BadInputError, match="nothing was asked of the cluster"):
-        resume(path, **world.common(tmp_path))
-    assert all(one.good for one in apply_plan(world.plan(), **world.common(tmp_path), consented=CONSENT))
 
 
 def test_a_last_line_that_lacks_a_block_does_not_count(tmp_path: Path) -> None:
@@ -129,33 +80,3 @@ def test_only_the_last_line_is_cut(tmp_path: Path, length: int) -> None:
         path.write_bytes(first + torn)
         AppendOnlyFile(path).close()
         assert path.read_bytes() == first
-
-
-def test_of_many_lines_that_are_written_together_the_last_alone_can_be_torn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A power cut at any moment, with zeros in any block that the disk did not get: the lines before it are there, and
-    the next kelr writes on."""
-    path, sync = tmp_path / "audit.jsonl", os.fsync
-    synced, cuts = [0], list[tuple[int, bytes]]()
-
-    def fsync(descriptor: int) -> None:
-        if os.path.samestat(os.fstat(descriptor), path.stat()):
-            cuts.append((synced[0], path.read_bytes()))
-            synced[0] = len(cuts[-1][1])
-        sync(descriptor)
-
-    monkeypatch.setattr(FILES, "fsync", fsync)
-    with AppendOnlyFile(path) as file:
-        file.append(*({"number": number, "text": "x" * 3 * BLOCK} for number in range(4)))
-    monkeypatch.undo()
-    for since, lines in cuts:
-        whole = lines[:since].count(b"\n")
-        for begin in range(since - since % BLOCK, len(lines), BLOCK):
-            lost = max(begin, since), min(begin + BLOCK, len(lines))
-            path.write_bytes(lines[: lost[0]] + bytes(lost[1] - lost[0]) + lines[lost[1] :])
-            with AppendOnlyFile(path) as file:
-                file.append({"number": "next"})
-            told = [line["number"] for _, line in read_lines(path, "audit log")]
-            assert told == [*range(whole), "next"]
-    assert len(cuts) == 4
