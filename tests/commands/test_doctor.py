@@ -197,6 +197,7 @@ def test_a_cluster_that_is_well(kelr: Kelr, server: SimulatedServer) -> None:
     assert {check for check, result in results(found).items() if result not in {"clear", "skipped"}} == {
         "unclean-restarts",
         "log-dir-offline",  # the simulated cluster has no DescribeLogDirs, and that is said
+        "broker-cordoned",
     }
     told = {one["name"]: one["value"] for one in found["abilities"]}
     assert told["ELR"] == "on"

@@ -153,7 +153,7 @@ def test_a_silent_broker_is_named() -> None:
     facts = with_broker(WELL, 2, announced=silent, configs=silent, directories=silent)
     told = list(cluster_checks(facts))
     assert found(told) == {}
-    checks = ("log-dir-offline", "auto-rebalance", "versions-differ", "static-min-isr")
+    checks = ("log-dir-offline", "broker-cordoned", "auto-rebalance", "versions-differ", "static-min-isr")
     assert unchecked(told) == dict.fromkeys(checks, "broker 2: connection refused")
 
 

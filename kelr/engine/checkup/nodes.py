@@ -191,18 +191,25 @@ def _directories(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
 
 
 def _cordons(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
-    """A broker that does not tell whether it is cordoned knows no cordons, or is in what was not checked anyway."""
-    read = () if isinstance(facts.brokers, NotRead) else facts.brokers
-    told = {one.broker: one.directories for one in read if not isinstance(one.directories, NotRead)}
-    known = {id_: all_cordoned(directories) for id_, directories in told.items()}
-    on_record = {broker.id for broker in facts.cluster.brokers if broker.cordoned}
-    which = sorted({id_ for id_, cordoned in known.items() if cordoned} | (on_record - known.keys()))
+    """A broker that tells its directories and not whether they are cordoned knows no cordons."""
+    known = {broker.id: broker.cordoned for broker in facts.cluster.brokers if broker.cordoned is not None}
+    silent = []
+    for one in () if isinstance(facts.brokers, NotRead) else facts.brokers:
+        if not isinstance(one.directories, NotRead):
+            known[one.broker] = bool(all_cordoned(one.directories))
+        elif one.broker not in known:
+            silent.append((one, one.directories.why))
+    which = sorted(broker for broker, cordoned in known.items() if cordoned)
     if which:
         yield of.BROKER_CORDONED.finding(
             f"{broker_words(which)}: all log directories are cordoned (cordoned.log.dirs)",
             brokers=which,
             caution="as a drain this is as it should be; for a designation the cordon has to go while it lasts",
         )
+    if isinstance(facts.brokers, NotRead):
+        yield of.BROKER_CORDONED.not_checked(facts.brokers.why)
+    elif silent:
+        yield of.BROKER_CORDONED.not_checked(silent_words([one for one, _ in silent], [why for _, why in silent]))
 
 
 def _rebalance(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
