@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential properties predictions kerberos longer mutation format demo bench measure scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -143,6 +143,9 @@ bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/decisions.py
 	$(UNSET) $(BIN)/python benchmarks/whatif.py
 	$(UNSET) $(BIN)/python -m benchmarks.run
+
+measure: $(READY)  ## Measure the code: files, lines, functions, who imports whom
+	$(UNSET) $(BIN)/python benchmarks/house.py
 
 # A million partitions of a simulated cluster; kcl is measured beside it where it is on the PATH.
 scale: $(READY)  ## Measure describe at scale; needs a quiet machine
