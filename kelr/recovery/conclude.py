@@ -17,6 +17,10 @@ _REORDERING = {
     NO_ANSWER: "the reordering went without an answer and was not done",
 }
 
+_NOT_SHOWN = (
+    "Kafka answers that it was done, and the brokers still show leader epoch {epoch} as before: they lag behind, or"
+    " nobody was elected"
+)
 _ELECTING = {
     NOT_SENT: "no broker could be reached for the election",
     NO_ANSWER: "the election went without an answer, and nobody leads",
@@ -74,7 +78,9 @@ def conclude(
     ended, text = _outcome(course, state, error, interrupted=interrupted)
     if back is not None and not back.restored:
         leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
-        ended, text = Ended.NOT_RESTORED, f"{leads}; {back.text}" + (f" ({text})" if text else "")
+        # What lags behind tells neither who leads nor which order there is.
+        ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
+        text = f"{leads}; {back.text}" + (f" ({text})" if text else "")
     elif keep_order and back is None and ended is Ended.DONE:
         text = f"its order stays [{','.join(map(str, state.replicas))}], as asked for"
     text = _told(text, error)
@@ -113,6 +119,8 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
     if state.leader == planned.elect:
         by_itself = not course.asked and course.moved
         return Ended.DONE, "it was elected by the reordering itself" if by_itself else ""
+    if course.asked and error is None and state.leader_epoch == course.before.leader_epoch:
+        return Ended.UNKNOWN, _NOT_SHOWN.format(epoch=state.leader_epoch)
     reordered = course.moved and course.reorder_error is None
     if state.leader is not None and (course.asked or reordered or state.leader != course.before.leader):
         if course.asked and state.leader == course.before.leader and error is not None:

@@ -135,7 +135,7 @@ def _undone(
         journalled.plan,
         order_backs(journalled, done.backs),
         done.configs,
-        tuple(one for one in asked if one.ended in {Ended.DONE, Ended.OTHER_LEADER}),
+        asked,
         settled,
         unrecorded,
     )

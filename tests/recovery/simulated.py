@@ -275,13 +275,13 @@ class Lagging(SimulatedSource):
 
     def __init__(self, world: World, before: SimulatedCluster, caught_up_s: float) -> None:
         super().__init__(world)
-        self._before, self._caught_up_s = before, caught_up_s
+        self.before, self.caught_up_s = before, caught_up_s
 
     def _snapshot(self) -> Snapshot:
         world = self._world
         now = world.cluster
-        if world.now_s < self._caught_up_s:
-            world.cluster = self._before
+        if world.now_s < self.caught_up_s:
+            world.cluster = self.before
         try:
             return super()._snapshot()
         finally:

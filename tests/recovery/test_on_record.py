@@ -274,11 +274,31 @@ def test_undo_that_sees_no_election_leaves_it_on_record(tmp_path: Path) -> None:
     world = leaderless()
     source = Lagging(world, world.cluster, 1000)
     path = _killed_in_its_election(world, tmp_path)
-    assert undo(path, **{**world.common(tmp_path), "source": source}).closed
+    done = undo(path, **{**world.common(tmp_path), "source": source})
+    assert done.closed
+    assert [(one.ended, one.leader) for one in done.applied] == [(Ended.UNKNOWN, None)]  # undo shows it, too
     assert (_line(tmp_path).result, _line(tmp_path).asked) == ("unknown", True)
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.leader_epoch, found.unread) == (None, 3, (1, 2, 3))
+
+
+def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path) -> None:
+    """Kafka answered NONE, and the broker that was asked lags behind for longer than kelr waits: it was "the election
+    was done, and nobody leads", and elected nobody."""
+    world = leaderless()
+    plan, source = world.plan(WISH), Lagging(world, world.cluster, 0)
+
+    def lags() -> None:
+        source.before, source.caught_up_s = world.cluster, 1000
+
+    world.happens[BEFORE_ELECT] = lags
+    (result,) = apply_plan(plan, **{**world.common(tmp_path), "source": source}, consented=CONSENT)
+    assert (result.ended, result.leader, result.asked) == (Ended.UNKNOWN, None, True)
+    assert "they lag behind, or nobody was elected" in result.text
+    found = _recorded(tmp_path)
+    assert found is not None
+    assert (found.leader, found.unread) == (None, (1, 2, 3))
 
 
 def test_undo_waits_for_what_the_brokers_do_not_show_yet(tmp_path: Path) -> None:
