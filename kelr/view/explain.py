@@ -13,6 +13,7 @@ from kelr.controller import RULE_SETS
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.words import joined
 from kelr.model import (
+    AdviceAction,
     Decision,
     ElectedBy,
     ElectionType,
@@ -278,15 +279,27 @@ class Explanation:
         if advice.elect and row.supposed:
             why = _NOT_IN_THAT_STATE if row.assumed else f"this cluster runs {row.decision.cluster_rules}"
             yield from self._layout.paragraph("  ", _NOT_TO_BE_RUN.format(why=why), Style.PLAIN)
-        elif advice.elect and advice.elect != following:
-            yield [*styled("  else: ", Style.HEADING), Span(str(self._line(advice.elect)))]
         lines = [] if row.supposed else [self._stock(advice.stock), self._line(advice.rescue)]
-        for number, line in enumerate(filter(None, [*lines, self._line(following)])):
+        lines.append(self._line(following))
+        if advice.elect and not row.supposed and advice.elect != following:
+            if _elects_as_advised(row.decision):
+                lines.append(self._line(advice.elect))
+            else:
+                yield [*styled("  else: ", Style.HEADING), Span(str(self._line(advice.elect)))]
+        for number, line in enumerate(filter(None, lines)):
             yield [*styled("  then: " if number else "  next: ", Style.HEADING), Span(line)]
 
     @property
     def _step_columns(self) -> tuple[Column[Step], ...]:
         return STEP_COLUMNS if self.sources else SHORT_STEP_COLUMNS
+
+
+def _elects_as_advised(decision: Decision) -> bool:
+    """Whether the election that the advice speaks of is its last step, once a broker was stopped or started, and not
+    what to do where the advice cannot be followed: that is of a live replica."""
+    advice = decision.advice
+    live = any(one.live for one in decision.candidates if one.replica == advice.designate)
+    return not live or (bool(advice.stop) and advice.action is AdviceAction.HOLD)
 
 
 def explain_view(

@@ -12,13 +12,14 @@ import pytest
 
 from kelr.commands import explaining
 from kelr.errors import ConnectError
-from kelr.model import EpochEnd, ReplicaLog, Selection, Snapshot, TopicPartition
+from kelr.model import LOG_DIRECTORY, EpochEnd, PartitionState, ReplicaLog, Selection, Snapshot, TopicPartition
 from kelr.sources import decisions
 from kelr.sources.base import Page
 from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.memory import MemorySource
 from tests.commands.conftest import Kelr
+from tests.engine.cases import cluster_of, leaderless, log_of, snapshot_of
 from tests.incident import CLUSTER_ID, INCIDENT, ORDERS_ID
 
 pytestmark = pytest.mark.usefixtures("incident")
@@ -165,6 +166,37 @@ def test_a_config_that_is_to_be_written_comes_with_the_command(kelr: Kelr, clust
     assert f"\n  next: {typed}\n  then: kelr explain orders:1 -b kafka:9092\n" in out
     (item,) = json.loads(kelr("explain", "orders:1", "-o", "json", "-b", "kafka:9092").out)["items"]
     assert item["advice"]["stock"] == typed
+
+
+@pytest.mark.parametrize(
+    ("state", "logs", "first", "designated"),
+    [
+        (leaderless((3, 1, 2), last_known=(3,)), ((3, 0), (1, 1), (2, 4)), "whatif --stop 3", 2),
+        (leaderless((3, 1, 2), last_known=(2,)), ((3, 9), (1, 150), (2, 20)), "describe orders:0 --watch", 1),
+    ],
+)
+def test_what_a_broker_is_stopped_or_started_for_comes_after_that(
+    kelr: Kelr,
+    cluster: Callable[[Snapshot], None],
+    *,
+    state: PartitionState,
+    logs: tuple[tuple[int, int], ...],
+    first: str,
+    designated: int,
+) -> None:
+    """`next:` was the designation, which is not possible before, or `else:` was, as if it were against the advice."""
+    live = (2, 3) if designated == 2 else (3,)
+    read = tuple(
+        log_of(one, *([(0, end)] if end else []))
+        if one in live
+        else replace(log_of(one, (0, end)), source=LOG_DIRECTORY, unclean_shutdown=True)
+        for one, end in logs
+    )
+    cluster(snapshot_of(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), read))
+    out = kelr("explain", "orders:0", "-b", "kafka:9092").out
+    elect = f"kelr elect --election-type designation --designate {designated} orders:0 -b kafka:9092"
+    assert f"\n  next: kelr {first} -b kafka:9092\n  then: {elect}\n" in out
+    assert "  else: " not in out
 
 
 def test_an_open_transaction_shows_in_the_log(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:

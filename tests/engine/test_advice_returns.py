@@ -128,7 +128,7 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
     # Broker 3 is still down then: what was read of its disk tells where its log ends.
     dump = ("rescue", "dump", "orders:0", "--elect", "3", "--logs", "FILE", "--out", "orders-0-lost-to-3.kelr-rescue")
     assert advice.rescue == dump
-    assert advice.command == ("elect", "--election-type", "designation", "--designate", "3", "orders:0")
+    assert advice.command == ("describe", "orders:0", "--watch")
 
 
 def test_whom_kafka_would_elect_instead_is_kept_down_until_the_designation() -> None:

@@ -100,7 +100,8 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
         return True
     stopping = [one for one in plan.not_planned if one.stop]
     if stopping:
-        _stop_first(world, sight, [one for one in stopping if one.stop == stopping[0].stop], found)
+        designates = {(one.topic, one.partition): one.advice.designate for one in leaderless}
+        _stop_first(world, sight, [one for one in stopping if one.stop == stopping[0].stop], designates, found)
         return True
     step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != found_out(sight))
     found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
@@ -118,7 +119,13 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     return step.do is not Do.FINISH
 
 
-def _stop_first(world: World, sight: Sight, wanting: Sequence[NotPlanned], found: Followed) -> None:
+def _stop_first(
+    world: World,
+    sight: Sight,
+    wanting: Sequence[NotPlanned],
+    designates: Mapping[tuple[str, int], int | None],
+    found: Followed,
+) -> None:
     """A live broker is stopped, and started again once another one leads each partition that wants it down: who is to
     come back meanwhile, or to be designated, stands in the same advice."""
     stopped = wanting[0].stop
@@ -131,7 +138,7 @@ def _stop_first(world: World, sight: Sight, wanting: Sequence[NotPlanned], found
             _save(world, sight, found, returns=back)
             world.start(back)
             world.wait()
-        designated = int(left.command[left.command.index("--designate") + 1]) if "--designate" in left.command else back
+        designated = designates[left.topic, left.partition] if back is None else back
         if world.partitions[left.address].leader is None:
             _save(world, sight, found, elects={left.address: designated})
             elect(world, left.address, Option(election=ElectionType.DESIGNATION, desired=designated))

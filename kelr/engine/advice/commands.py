@@ -71,6 +71,11 @@ def read_the_disk(replica: int) -> tuple[str, ...]:
     return ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{replica}.kelr")
 
 
+def what_stops(replicas: Sequence[int]) -> tuple[str, ...]:
+    """The command that shows what the shutdown of these brokers stops."""
+    return ("whatif", "--stop", ",".join(map(str, replicas)))
+
+
 def watch_it(case: Case) -> tuple[str, ...]:
     """The command that shows when the partition is led, or stands otherwise."""
     return ("describe", case.name, "--watch")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kelr.engine.advice.commands import designation, read_the_disk, save_first, watch_it
+from kelr.engine.advice.commands import read_the_disk, save_first, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
 from kelr.engine.forecast import elected_in_company
@@ -20,8 +20,9 @@ from kelr.model import Advice, ElectedBy, Forecast, Loss, Truncation
 def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
     """The advice to start this replica's broker, with what that truncates, what saves it first, and what comes next."""
     returns = [one for one in found.forecasts if one.replica == replica]
-    advice = replace(advice, command=_next(case, returns, replica))
-    if advice.designate is None and advice.command == designation(case, replica):
+    # Reading a disk that nobody has read; else starting the broker comes first, and then looking what that has done.
+    advice = replace(advice, command=watch_it(case) if replica in case.logs.ranked else read_the_disk(replica))
+    if advice.designate is None and replica in case.logs.ranked and returns and all(map(_is_designated_then, returns)):
         advice = replace(advice, designate=replica)
     rescue = rescue_of_return(case, returns)
     if replica not in case.logs.ranked:
@@ -112,16 +113,6 @@ def cuts_in_words(cuts: Sequence[Truncation]) -> str:
     return joined(
         f"{plural(cut.offsets, 'offset')} of broker {cut.replica}, from {cut.from_offset} on," for cut in cuts
     )[:-1]
-
-
-def _next(case: Case, returns: Sequence[Forecast], replica: int) -> tuple[str, ...]:
-    """The command after this one: reading a disk that nobody has read, the designation that the broker's return needs,
-    or looking whether it leads."""
-    if replica not in case.logs.ranked:
-        return read_the_disk(replica)
-    if returns and all(_is_designated_then(one) for one in returns):
-        return designation(case, replica)
-    return watch_it(case)
 
 
 def _is_designated_then(back: Forecast) -> bool:

@@ -37,9 +37,10 @@ def stop_the_last_known_leader(case: Case, found: Findings) -> Advice | None:
     unless = f", unless {holder} is known to have been shut down cleanly" if when.startswith("if") else ""
     text = (
         f"Stop broker {stopped} first{unless}: Kafka elects it as the last known leader {when}, and its log lacks"
-        f" {lacking_in_words(case, stopped, holder)} that {holder} holds. (kelr whatif --stop {stopped} tells what else"
-        f" that stops.) Once {stopped} is down, kelr reads its log no more, and may advise to bring it back: do not do"
-        f" that before {holder} leads, or read its disk (kelr recover collect) and name the file with --logs."
+        f" {lacking_in_words(case, stopped, holder)} that {holder} holds. Look first what else that stops. Once"
+        f" {stopped} is down, kelr reads its log no more, and may advise to bring it back: do not do that before"
+        f" {holder} leads. It knows that log with --logs FILE: a snapshot of now, or what was read of its disk (kelr"
+        " recover collect)."
         f" {then.text}"
     )
     keep_down = then.keep_down

@@ -23,7 +23,7 @@ from kelr.engine.advice.absent_logs import (
     stay_down,
     with_the_best_log,
 )
-from kelr.engine.advice.commands import designation, read_the_disk, topic_config, unclean_election, watch_it
+from kelr.engine.advice.commands import designation, read_the_disk, topic_config, unclean_election, watch_it, what_stops
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.returns import rescue_before, with_its_return
@@ -58,6 +58,8 @@ def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
     advice = _with_its_command(case, found, _TABLE[found.situation](case, found))
     advice = replace(advice, text=advice.text + disks_to_read_again(case))
+    if advice.stop:
+        advice = replace(advice, command=what_stops(advice.stop))
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
     awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
     return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
