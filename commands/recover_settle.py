@@ -182,7 +182,17 @@ def _puts(done: PutRight, *, undone: bool) -> list[Put]:
         for one in done.orders
     ]
     puts += [
-        Put("config", one.topic, None, _how(restored=one.restored, settled=one.settled), one.restored, one.now, one.old)
+        Put(
+            "config",
+            one.topic or f"broker {one.broker}",
+            None,
+            _how(restored=one.restored, settled=one.settled),
+            one.restored,
+            one.now,
+            one.old,
+            one.text,
+            one.error,
+        )
         for one in done.configs
     ]
     puts += [

@@ -23,7 +23,7 @@ from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
 from kelr.engine.recovery.prediction import awaited, recovery_now, situation_under_recovery
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_choice, notes_on_the_rules, undecided
-from kelr.engine.reordering import cordoned
+from kelr.engine.reordering import cordoned, cordoned_in_words, kept_cordoned
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural, read_while_it_ran
@@ -340,12 +340,18 @@ def _not_told_apart(case: Case, forecasts: tuple[Forecast, ...]) -> Iterator[str
 
 
 def _cordons(case: Case) -> Iterator[str]:
-    which = cordoned(case) if case.state.leader not in case.electable else ()
-    if which:
-        yield (
-            f"{brokers(which)} {agree(len(which), 'is', 'are')} cordoned (cordoned.log.dirs): Kafka takes no order of"
-            " the replicas, so no designation, until the cordon is off"
-        )
+    which, stuck = cordoned(case), kept_cordoned(case)
+    if not which or case.state.leader in case.electable:
+        return
+    if stuck:
+        yield cordoned_in_words(case, stuck)
+        return
+    are, its = agree(len(which), "is", "are"), agree(len(which), "its", "their")
+    yield (
+        f"{brokers(which)} {are} cordoned, and Kafka takes no order of the replicas that names a cordoned broker: a"
+        f" designation that changes the order empties {its} cordoned.log.dirs and restores it at the end; new replicas"
+        " may be placed there meanwhile"
+    )
 
 
 def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules, forecasts: tuple[Forecast, ...]) -> Iterator[str]:

@@ -6,7 +6,7 @@ A plan is made from a snapshot and its decisions (`kelr.engine.planning`), revie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -189,6 +189,10 @@ class RescueStep:
     """Whether that replica's broker answers now; where not, the records are read from its log directory."""
 
 
+SPARSE = "sparse"
+"""Metadata of a field that is not there, neither in a plan's file nor in its hash, where it has its default."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedElection:
     """One partition's election: who, why, how, what is lost, and what it stands on."""
@@ -221,6 +225,8 @@ class PlannedElection:
     """Which absent replicas truncate when they return, and what else to know; a sentence each."""
     against: Advice | None = None
     """kelr's advice, where somebody asked for an election that goes against it; None where it does not."""
+    uncordons: tuple[int, ...] = field(default=(), metadata={SPARSE: True})
+    """Replicas whose brokers' cordon (KIP-1066) is taken off while the order changes, and put back then."""
 
     @property
     def address(self) -> TopicPartition:

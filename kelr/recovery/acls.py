@@ -45,6 +45,10 @@ def check_authorization(hand: Hand, plan: Plan, *, elects: bool = True) -> tuple
     missing = []
     if permissions.cluster is not None and "ALTER" not in permissions.cluster:
         missing.append(MissingAcl("ALTER", "the cluster", "ElectLeaders, AlterPartitionReassignments"))
+    if permissions.cluster is not None and any(one.uncordons for one in plan.elections):
+        needed = ("ALTER_CONFIGS", "DESCRIBE_CONFIGS")
+        lacking = (one for one in needed if one not in permissions.cluster)
+        missing.extend(MissingAcl(one, "the cluster", "taking the cordon of a broker off") for one in lacking)
     for topic in topics:
         granted = permissions.topics.get(topic)
         if granted is None:

@@ -14,12 +14,13 @@ from kelr.engine.planning import plan_id
 from kelr.errors import ConnectError, KelrError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.interrupts import taken
 from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition
-from kelr.model.audit import AuditRecord
+from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
-from kelr.recovery.audited import election_line
+from kelr.recovery.audited import config_line, election_line
 from kelr.recovery.batches import Batch, BatchDone
+from kelr.recovery.configs import ConfigBack
 from kelr.recovery.consent import Consented, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.hand import Hand
@@ -249,6 +250,7 @@ class Run:
             settled = settled and done.settled
             unwritten = unwritten or done.failure
             new = tuple(replace(one, asked=True) if one.address in self.elected else one for one in done.results)
+            unwritten = self._audit_cordons(done.cordons) or unwritten
             unwritten = self._tell(part, results, elections, new, skip=unwritten is not None) or unwritten
             stopped = stopped or _why_to_stop(done, unwritten)
         if settled and self.may_end and unwritten is None:
@@ -289,6 +291,34 @@ class Run:
         text = f"{len(results)} of {len(elections)} done, {good} of them as planned"
         self.site.tell(ApplyEvent(Stage.DONE, text, len(results), len(elections), new))
         return failure
+
+    def _audit_cordons(self, cordons: Sequence[ConfigBack]) -> KelrError | None:
+        """Into the audit log; why that could not be written, where it could not."""
+        if not cordons:
+            return None
+        lines = [
+            config_line(
+                what=AuditWhat.CONFIG,
+                topic=one.topic,
+                name=one.name,
+                before=one.old,
+                after=one.now,
+                result="done" if one.restored else "failed",
+                at_ms=self.site.ground.now_ms(),
+                who=self.who,
+                command=self.command,
+                cluster_id=self.cluster_id,
+                journal=self.journal.path.name,
+                error=one.error,
+                text=one.text or f"of broker {one.broker}: emptied while orders changed, and restored",
+            )
+            for one in cordons
+        ]
+        try:
+            audit.append(self.site.state_directory, *lines, ground=self.site.ground)
+        except (UsageError, RefusedError) as error:
+            return error
+        return None
 
     def record(self, part: Sequence[PlannedElection], new: Sequence[Applied]) -> KelrError | None:
         """Results into the audit log and the journal; why one of them could not be written, where it could not."""
@@ -374,3 +404,9 @@ class _NoHand:
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         raise UsageError(f"nothing is written while a plan is only checked: {name}={value} of {topic}")
+
+    def write_broker_config(self, broker: int, name: str, value: str | None) -> str:
+        raise UsageError(f"nothing is written while a plan is only checked: {name}={value} of broker {broker}")
+
+    def read_broker_config(self, broker: int, name: str) -> tuple[bool, str | None]:
+        raise UsageError(f"nothing is read for a write while a plan is only checked: {name} of broker {broker}")

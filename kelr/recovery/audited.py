@@ -132,7 +132,7 @@ def config_line(
     error: str | None = None,
     text: str = "",
 ) -> AuditRecord:
-    """The line of a topic's config that was written and written back."""
+    """The line of a topic's config that was written and written back; or a broker's, without a topic."""
     return AuditRecord(
         at_ms=at_ms,
         what=what,

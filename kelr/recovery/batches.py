@@ -13,13 +13,17 @@ from kelr.interrupts import taken
 from kelr.model import LOG_TYPES, ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
+from kelr.recovery.configs import CORDONED, ConfigBack
+from kelr.recovery.cordons import Cordons
 from kelr.recovery.fences import verdict
-from kelr.recovery.journal import Journal, JournalStep
+from kelr.recovery.hand import CORDON_NAMED
+from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.reading import States, read_decided, read_states, wait_until
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import order_of, outlast_elections, put_back
 from kelr.recovery.site import Site
+from kelr.sources.live.failures import error_in_words
 
 ResultT = TypeVar("ResultT")
 Ask = Callable[[Sequence[Course]], Mapping[TopicPartition, str]]
@@ -35,6 +39,8 @@ class BatchDone:
     settled: bool
     """No partition of it is left for resume or undo."""
     interrupted: bool
+    cordons: tuple[ConfigBack, ...] = ()
+    """How the cordons stand that it has taken off."""
     failure: UsageError | None = None
     """Why a line of the journal is missing, where something was changed all the same: nothing more may be begun."""
 
@@ -52,17 +58,20 @@ class Batch:
     keep_order: bool = False
     _courses: dict[TopicPartition, Course] = field(default_factory=dict)
     _requests: Requests = field(init=False)
+    _cordons: Cordons = field(init=False)
+    _cordons_back: tuple[ConfigBack, ...] = ()
     _interrupted: bool = False
     _silent: bool = False
     """No broker answered any more when it was to be read who leads."""
 
     def __post_init__(self) -> None:
         self._requests = Requests(self.site, self.journal, self._tell)
+        self._cordons = Cordons(self.site, self.journal, self._tell)
 
     @property
     def begun(self) -> bool:
         """Whether something was asked of the cluster."""
-        return bool(self._requests.sent)
+        return bool(self._requests.sent) or self._cordons.begun
 
     def run(self) -> BatchDone:
         """Carry it out.
@@ -84,14 +93,16 @@ class Batch:
         self._to_its_end(self._restore)
         if failure is not None and not (self.begun and isinstance(failure, ConnectError | UsageError)):
             raise failure
-        unwritten = failure if isinstance(failure, UsageError) else self._requests.write_failure
+        unwritten = failure if isinstance(failure, UsageError) else None
+        unwritten = unwritten or self._requests.write_failure or self._cordons.write_failure
         concluded = self._to_its_end(self._conclude)
         by_address = {result.address: result for result in (*refused, *concluded)}
         courses = self._courses.values()
         restored = all(course.back is None or course.back.settled for course in courses)
+        restored = restored and all(one.settled for one in self._cordons_back)
         settled = restored and not (self._silent and any(course.asked for course in courses))
         results = tuple(by_address[one.address] for one in self.elections)
-        return BatchDone(results, settled, self._interrupted, unwritten)
+        return BatchDone(results, settled, self._interrupted, self._cordons_back, unwritten)
 
     def _to_its_end(self, work: Callable[[], ResultT]) -> ResultT:
         """What has to be done whatever was interrupted; the first Ctrl-C only begins it again."""
@@ -128,6 +139,9 @@ class Batch:
         self._look_again(list(self._courses.values()))
         moved = [course for course in self._fit() if course.planned.method is Method.REORDER]
         if moved:
+            self._uncordon(moved)
+            moved = [course for course in moved if course.fit]
+        if moved:
             self._reorder(moved)
             self._look_again([course for course in self._fit() if not course.moved])
         rounds = (
@@ -150,6 +164,20 @@ class Batch:
     def _fit(self) -> list[Course]:
         return [course for course in self._courses.values() if course.fit]
 
+    def _uncordon(self, moved: Sequence[Course]) -> None:
+        """Take the cordons off that are in the way, as the plan says."""
+        brokers = {broker for course in moved for broker in _cordoned(course)}
+        if not brokers:
+            return
+        names = ", ".join(map(str, sorted(brokers)))
+        self._tell(Stage.REORDER, f"taking the cordon of {names} off while orders change")
+        failed = self._cordons.take_off(brokers)
+        for course in moved:
+            why = next((failed[broker] for broker in _cordoned(course) if broker in failed), None)
+            if why is not None:
+                course.fit, course.found = False, (Difference("cordoned", "off", "on", why),)
+        self._look_again([course for course in moved if course.fit])
+
     def _reorder(self, moved: Sequence[Course]) -> None:
         """Put the wanted replicas first, and see which partitions are as expected then."""
         self._tell(Stage.REORDER, f"putting the wanted replica of {_count(len(moved))} first")
@@ -157,7 +185,8 @@ class Batch:
             course.moved = True
         orders = {course.address: course.planned.order for course in moved}
         try:
-            answers = self._requests.orders(JournalStep.REORDER, orders, self._still_as_before)
+            answers = dict(self._requests.orders(JournalStep.REORDER, orders, self._still_as_before))
+            self._once_uncordoned(orders, answers)
         except UsageError:
             for course in moved:
                 course.moved = (JournalStep.REORDER, course.address) in self._requests.sent
@@ -168,6 +197,21 @@ class Batch:
         states = wait_until(self.site, asked, self._order_is_seen, patience_s=self.site.patience.settle_s)
         for course in moved:
             self._judge(course, None if states is None else states.get(course.address))
+
+    def _once_uncordoned(self, orders: Orders, answers: dict[TopicPartition, str]) -> None:
+        """Ask once more while the controller does not know yet that a cordon is off: `answers` are the newest then."""
+        patience, ground = self.site.patience, self.site.ground
+        deadline = ground.steady_s() + patience.settle_s
+        while self._cordons.begun and ground.steady_s() < deadline:
+            early = [at for at, error in answers.items() if CORDON_NAMED in error_in_words(error)]
+            if not early:
+                return
+            ground.sleep(2 * patience.step_s)
+            states = read_states(self.site, early) or {}
+            again = {at: orders[at] for at in early if at in states and self._still_as_before(at, states[at])}
+            if not again:
+                return
+            answers.update(self._requests.orders(JournalStep.REORDER, again, self._still_as_before))
 
     def _refused(self, moved: Sequence[Course]) -> set[TopicPartition]:
         """These were answered with an error: they are not elected."""
@@ -255,12 +299,24 @@ class Batch:
         outlast_elections(self._requests, plain)
         if self.keep_order:
             moved = self._without_kept(moved)
-        if not moved:
+        if moved:
+            self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
+            backs = put_back(self._requests, [course.planned for course in moved])
+            for course in moved:
+                course.back = backs[course.address]
+        self._recordon()
+
+    def _recordon(self) -> None:
+        """The cordons again, once no order is left to be given: Kafka would refuse it."""
+        if not self._cordons.begun:
             return
-        self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
-        backs = put_back(self._requests, [course.planned for course in moved])
-        for course in moved:
-            course.back = backs[course.address]
+        if all(course.back is None or course.back.settled for course in self._courses.values()):
+            self._tell(Stage.RESTORE, f"restoring {CORDONED}")
+            self._cordons_back = self._cordons.put_back()
+        else:
+            self._cordons_back = self._cordons.left()
+        for course in self._courses.values():
+            course.cordons = tuple(one for one in self._cordons_back if one.broker in course.planned.uncordons)
 
     def _without_kept(self, moved: Sequence[Course]) -> list[Course]:
         """With --keep-order, an order is kept only where its election came to its end."""
@@ -323,6 +379,12 @@ class Batch:
 def _asked_type(planned: PlannedElection) -> ElectionType:
     """The type of the ElectLeaders that carries out the election."""
     return ElectionType.DESIGNATION if planned.method is Method.NATIVE else asked_of_kafka(planned)
+
+
+def _cordoned(course: Course) -> tuple[int, ...]:
+    """Replicas whose cordon is taken off for this election: as the plan says, and as it was just read."""
+    refuses = course.judged.cluster.refuses_to_order
+    return tuple(one for one in course.planned.uncordons if one in course.planned.order and refuses(one))
 
 
 def _count(number: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kelr.model import PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.plan import Applied, Difference, Ended
+from kelr.recovery.configs import ConfigBack
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import NO_ANSWER, NOT_SENT
 from kelr.recovery.restoring import Back
@@ -48,6 +49,8 @@ class Course:
     """What was otherwise when it was looked at once more."""
     back: Back | None = None
     """How its order was restored; None where there was nothing to restore."""
+    cordons: tuple[ConfigBack, ...] = ()
+    """How the cordons stand that were taken off for it."""
 
     @property
     def address(self) -> TopicPartition:
@@ -81,6 +84,10 @@ def conclude(
         # What lags behind tells neither who leads nor which order there is.
         ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
         text = f"{leads}; {back.text}" + (f" ({text})" if text else "")
+    elif left := [one for one in course.cordons if not one.settled]:
+        leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
+        ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
+        text = f"{leads}; {left[0].text}" + (f" ({text})" if text else "")
     elif keep_order and back is None and ended is Ended.DONE:
         text = f"its order stays [{','.join(map(str, state.replicas))}], as asked for"
     text = _told(text, error)

@@ -1,4 +1,4 @@
-"""A topic's config, written for a while and written back, under a journal."""
+"""A topic's or a broker's config, written for a while and written back, under a journal."""
 
 from __future__ import annotations
 
@@ -17,27 +17,32 @@ from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.live.failures import error_in_words
 
 MIN_ISR = "min.insync.replicas"
+CORDONED = "cordoned.log.dirs"
+"""A broker's (KIP-1066): which of its log directories take no new replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigBack:
-    """How a topic's config stands after it was written back."""
+    """How a topic's or a broker's config stands after it was written back."""
 
     topic: str
+    """Empty for a broker's."""
     name: str
     old: str | None
-    """The topic's own value from before; None: it had none."""
+    """The own value from before; None: it had none."""
     now: str | None
     restored: bool
     settled: bool
     """Nothing is left for kelr to do: restored, or changed by somebody else, or gone."""
     text: str = ""
     error: str | None = None
+    broker: int | None = None
+    """Whose it is; None: the topic's."""
 
 
 @dataclass(slots=True)
 class ConfigWriter:
-    """Writes min.insync.replicas of topics, and waits until it is read so."""
+    """Writes min.insync.replicas of topics, or cordoned.log.dirs of brokers, and waits until it is read so."""
 
     site: Site
     journal: Journal
@@ -48,44 +53,47 @@ class ConfigWriter:
     """Why a line is missing that did not have to be written."""
 
     def write(self, config: WrittenConfig, value: str | None, *, restores: bool = False) -> str:
-        """Write the topic's own value, or with None remove it; Kafka's name of the error. Repeated without an answer.
+        """Write the own value, or with None remove it; Kafka's name of the error. Repeated without an answer.
 
         The line of a first write has to be there before it; a value is restored all the same.
 
         Raises:
             UsageError: the journal cannot be written; nothing was sent.
         """
-        patience, topic = self.site.patience, config.topic
+        patience = self.site.patience
         deadline = self.site.ground.steady_s() + patience.answer_s
         while True:
             try:
-                self.journal.intend_config(topic, MIN_ISR, old=config.old, new=value, restores=restores)
+                self.journal.intend_config(config, new=value, restores=restores)
             except UsageError as failure:
                 if not restores:
                     raise
                 self.write_failure = failure
             error = self._sent(config, value, restores=restores)
-            self._note(partial(self.journal.answer_config, topic, MIN_ISR, error))
+            self._note(partial(self.journal.answer_config, config, error))
             if error not in REPEATED or self.site.ground.steady_s() >= deadline:
                 return error
-            self.tell(Stage.REPEAT, f"{MIN_ISR} of {topic}: {error}; writing again")
+            self.tell(Stage.REPEAT, f"{config.name} of {config.where}: {error}; writing again")
             self.site.ground.sleep(patience.step_s)
 
-    def read(self, topic: str) -> tuple[str, str | None]:
-        """(Kafka's name of the error, the topic's own value as text or None)."""
+    def read(self, config: WrittenConfig) -> tuple[str, str | None]:
+        """(Kafka's name of the error, the own value as text or None)."""
         try:
+            if config.broker is not None:
+                known, value = self.site.hand.read_broker_config(config.broker, config.name)
+                return NO_ERROR if known else NOT_SENT, value
             self.site.source.forget()
-            config = self.site.source.topic_configs([topic])[topic]
+            found = self.site.source.topic_configs([config.topic])[config.topic]
         except ConnectError:
             return NOT_SENT, None
-        return config.error or NO_ERROR, own_value(config)
+        return found.error or NO_ERROR, own_value(found)
 
-    def wait_for(self, topic: str, value: str | None) -> tuple[str, str | None]:
-        """What is read as soon as the topic's own value is this, or when the patience is at its end."""
+    def _wait_for(self, config: WrittenConfig, value: str | None) -> tuple[str, str | None]:
+        """What is read as soon as the own value is this, or when the patience is at its end."""
         patience = self.site.patience
         deadline = self.site.ground.steady_s() + patience.settle_s
         while True:
-            answer, now = self.read(topic)
+            answer, now = self.read(config)
             if (answer == NO_ERROR and now == value) or self.site.ground.steady_s() >= deadline:
                 return answer, now
             self.site.ground.sleep(patience.step_s)
@@ -96,13 +104,13 @@ class ConfigWriter:
         That a broker tells the old value is no reason not to: it may not have read kelr's write yet.
         """
         self._outlast(config)
-        read, now = self.read(config.topic)
+        read, now = self.read(config)
         known, error = read == NO_ERROR, None
         elsewhere = known and config.is_somebody_elses(now)
         if not elsewhere and (config.in_force or (known and now != config.old)):
             error = self.write(config, config.old, restores=True)
             self._outlast(config)
-            read, now = self.wait_for(config.topic, config.old)
+            read, now = self._wait_for(config, config.old)
         return self._back(config, read, now, None if error == NO_ERROR else error)
 
     def _sent(self, config: WrittenConfig, value: str | None, *, restores: bool) -> str:
@@ -111,7 +119,11 @@ class ConfigWriter:
         self.late_s = max(before, self.site.ground.steady_s() + patience.late_s)
         config.send(value, self.site.ground.moment(), restores=restores)
         try:
-            error = self.site.hand.write_topic_config(config.topic, MIN_ISR, value)
+            hand = self.site.hand
+            if config.broker is None:
+                error = hand.write_topic_config(config.topic, config.name, value)
+            else:
+                error = hand.write_broker_config(config.broker, config.name, value)
         except ConnectError:
             error = NOT_SENT
         self.late_s = max(before, self.site.ground.steady_s() + patience.late_s) if error in UNCERTAIN else before
@@ -131,13 +143,15 @@ class ConfigWriter:
         if loose_s is not None:
             self.late_s = max(self.late_s, self.site.ground.steady_s() + patience.late_s - loose_s)
         if self.late_s > self.site.ground.steady_s():
-            self.tell(Stage.LATE, f"a write of {MIN_ISR} went without an answer: waiting until it takes effect no more")
+            self.tell(
+                Stage.LATE, f"a write of {config.name} went without an answer: waiting until it takes effect no more"
+            )
             self.site.ground.sleep(self.late_s - self.site.ground.steady_s())
         # How old they are may not be known: they would be waited for again after each write.
         config.sent = config.uncertain = None
 
     def _back(self, config: WrittenConfig, read: str, now: str | None, error: str | None) -> ConfigBack:
-        what, known = f"{MIN_ISR} of topic {config.topic}", read == NO_ERROR
+        what, known = f"{config.name} of {config.where}", read == NO_ERROR
         why = "no reason is known" if error is None else error_in_words(error)
         if error == UNKNOWN_TOPIC or (read == UNKNOWN_TOPIC and not config.in_force):
             restored, settled, text = False, True, "there is no such topic any more"
@@ -155,8 +169,8 @@ class ConfigWriter:
         else:
             restored, settled, text = True, True, ""
         if settled:
-            self._note(partial(self.journal.config_restored, config.topic, config.name))
-        return ConfigBack(config.topic, config.name, config.old, now, restored, settled, text, error)
+            self._note(partial(self.journal.config_restored, config))
+        return ConfigBack(config.topic, config.name, config.old, now, restored, settled, text, error, config.broker)
 
 
 def own_value(config: TopicConfig) -> str | None:

@@ -21,6 +21,8 @@ UNCERTAIN = frozenset({NO_ANSWER, "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"})
 """Answers after which a request may have been carried out, or may be yet."""
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
+CORDON_NAMED = "log directories are cordoned"
+"""In what Kafka says of an INVALID_REPLICA_ASSIGNMENT that is for a cordon (KIP-1066)."""
 _REFUSALS = frozenset({
     "POLICY_VIOLATION",
     "INVALID_CONFIG",
@@ -79,3 +81,9 @@ class Hand(Protocol):
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         """IncrementalAlterConfigs: set one config of one topic, or with None remove the topic's own value."""
+
+    def write_broker_config(self, broker: int, name: str, value: str | None) -> str:
+        """The same of one broker, asked of that broker: no other one takes it."""
+
+    def read_broker_config(self, broker: int, name: str) -> tuple[bool, str | None]:
+        """(whether that broker told, its own dynamic value or None): changes nothing."""

@@ -24,6 +24,7 @@ from kelr.recovery.consent import Consented
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.plan_record import applied_record, plan_record
 from kelr.recovery.who import Who
+from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import Ground
 
 VERSION = 1
@@ -148,16 +149,16 @@ class Journal:
         changes = [{**_names(at), "leader": leader} for at, leader in sorted(leaders.items())]
         self._write(Line.INTENT, step=JournalStep.ELECT, election=ElectionType.DESIGNATION, changes=changes)
 
-    def intend_config(self, topic: str, name: str, *, old: str | None, new: str | None, restores: bool) -> None:
-        """IncrementalAlterConfigs is about to be sent; None is the lack of a value of the topic's own."""
-        self._write(Line.INTENT, step=JournalStep.CONFIG, topic=topic, name=name, old=old, new=new, restores=restores)
+    def intend_config(self, config: WrittenConfig, *, new: str | None, restores: bool) -> None:
+        """IncrementalAlterConfigs is about to be sent; None is the lack of an own value."""
+        self._write(Line.INTENT, step=JournalStep.CONFIG, **_whose(config), old=config.old, new=new, restores=restores)
 
     def answer(self, step: JournalStep, answers: Mapping[TopicPartition, str]) -> None:
         """What Kafka answered, partition by partition."""
         self._write(Line.ANSWER, step=step, answers=[{**_names(at), "error": e} for at, e in sorted(answers.items())])
 
-    def answer_config(self, topic: str, name: str, error: str) -> None:
-        self._write(Line.ANSWER, step=JournalStep.CONFIG, topic=topic, name=name, error=error)
+    def answer_config(self, config: WrittenConfig, error: str) -> None:
+        self._write(Line.ANSWER, step=JournalStep.CONFIG, **_whose(config), error=error)
 
     def restored(self, partitions: Iterable[TopicPartition]) -> None:
         """These were read and are in order, so that none of their requests can take effect any more."""
@@ -167,9 +168,9 @@ class Journal:
         """These partitions have an order by which another kelr may be electing: it is looked at again later."""
         self._write(Line.SEEN, orders=[{**_names(at), "replicas": list(order)} for at, order in sorted(orders.items())])
 
-    def config_restored(self, topic: str, name: str) -> None:
-        """The topic's config was read and is what it was."""
-        self._write(Line.RESTORED, topic=topic, name=name)
+    def config_restored(self, config: WrittenConfig) -> None:
+        """The config was read and is what it was."""
+        self._write(Line.RESTORED, **_whose(config))
 
     def applied(self, results: Sequence[Applied], *, audited: bool = True) -> None:
         """What became of elections, and whether the audit log has it: where not, resume and undo write it there."""
@@ -214,3 +215,8 @@ def cluster_lock(state_directory: Path, cluster_id: str | None, files: Files = F
 
 def _names(address: TopicPartition) -> dict[str, Any]:
     return {"topic": address.topic, "partition": address.partition}
+
+
+def _whose(config: WrittenConfig) -> dict[str, Any]:
+    broker = {} if config.broker is None else {"broker": config.broker}
+    return {"topic": config.topic, **broker, "name": config.name}

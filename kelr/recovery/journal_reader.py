@@ -78,7 +78,8 @@ class Journalled:
     keep_order: bool
     consented: Consented
     partitions: dict[TopicPartition, OnePartition] = field(default_factory=dict)
-    configs: dict[tuple[str, str], WrittenConfig] = field(default_factory=dict)
+    configs: dict[tuple[str, int | None, str], WrittenConfig] = field(default_factory=dict)
+    """By topic, broker and name."""
     ending: Ending | None = None
     """None: it is open."""
     last_ms: int = 0
@@ -238,9 +239,9 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
 
 
 def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
-    key = (line["topic"], line["name"])
+    topic, broker, name = key = (line["topic"], line.get("broker"), line["name"])
     if kind is Line.INTENT and key not in found.configs:
-        found.configs[key] = WrittenConfig(*key, old=line["old"])
+        found.configs[key] = WrittenConfig(topic, name, old=line["old"], broker=broker)
     known = found.configs[key]
     if kind is Line.RESTORED:
         known.restored = True

@@ -12,6 +12,7 @@ from kelr.model.plan import Applied
 from kelr.recovery import audit
 from kelr.recovery.audited import config_line, election_line, restore_line
 from kelr.recovery.configs import ConfigBack, ConfigWriter
+from kelr.recovery.cordons import stays_off
 from kelr.recovery.journal import Ending, Journal, JournalStep
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.progress import ApplyEvent, Stage
@@ -134,7 +135,11 @@ def mend(
         requests.tell(Stage.RESTORE, f"restoring the order of {len(wanted)} partitions")
         backs = put_back(requests, [planned[at] for at in sorted(wanted)])
     writer = ConfigWriter(site, requests.journal, requests.tell)
-    configs = tuple(writer.put_back(config) for config in journalled.configs_left)
+    in_order = all(back.settled for back in backs.values())
+    configs = tuple(
+        writer.put_back(config) if config.broker is None or in_order else stays_off(config)
+        for config in journalled.configs_left
+    )
     now_ms = site.ground.now_ms()
     failure: KelrError | None = requests.write_failure or writer.write_failure
     try:
@@ -240,5 +245,5 @@ def _config_line(site: Site, journalled: Journalled, config: ConfigBack, command
         cluster_id=journalled.cluster_id,
         journal=journalled.path.name,
         error=config.error,
-        text=config.text,
+        text=config.text or ("" if config.broker is None else f"of broker {config.broker}"),
     )

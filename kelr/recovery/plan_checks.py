@@ -65,6 +65,8 @@ def _method(planned: PlannedElection) -> Iterator[str]:
         yield f"method: {planned.method} does not carry out {planned.election}"
     if planned.method is Method.LONGEST_LOG and planned.election not in LOG_TYPES:
         yield f"method: {planned.method} does not carry out {planned.election}"
+    if not set(planned.uncordons) <= set(planned.order if planned.method is Method.REORDER else ()):
+        yield f"uncordons: names others than the replicas that are reordered {list(planned.order)}"
     if planned.elect not in evidence.live:
         yield f"elect: {planned.elect} was not live when the plan was made"
     if planned.method is not Method.REORDER:

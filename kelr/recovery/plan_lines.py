@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -39,6 +39,7 @@ from kelr.model import (
     Truncation,
     Unplanned,
 )
+from kelr.model.plan import SPARSE
 from kelr.recovery.times import from_iso, to_iso
 from kelr.sources.snapshot_lines import Int32, Offset, Replicas, Topic
 
@@ -270,6 +271,7 @@ class ElectionLine(_Line):
     damage: tuple[DamageLine, ...]
     warnings: tuple[Text, ...]
     against: AdviceLine | None = None
+    uncordons: Ids = ()
     digest: Hex12
 
 
@@ -318,7 +320,8 @@ class PlanLine(_Line):
         for line in _lines(self):
             kind = line._made.__name__
             given.update(f"{kind}.{name}" for name in line.model_fields_set)
-            known.update(f"{kind}.{name}" for name in type(line).model_fields)
+            sparse = {field.name for field in fields(line._made) if field.metadata.get(SPARSE)}
+            known.update(f"{kind}.{name}" for name in type(line).model_fields if name not in sparse)
         plan: Plan = super().value()
         return replace(plan, lacks=tuple(sorted(known - given)))
 

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 from kelr.engine.words import agree, brokers
 from kelr.model import BrokerStatus, Cluster, PartitionState, PlannedElection, TopicPartition
-from kelr.recovery.hand import INVALID_REPLICA_ASSIGNMENT
+from kelr.recovery.hand import CORDON_NAMED, INVALID_REPLICA_ASSIGNMENT
 from kelr.recovery.journal import JournalStep
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states, wait_until
 from kelr.recovery.requests import ORDERING, Requests
 from kelr.sources.live.failures import error_in_words
+
+_UNCORDON = (
+    ". Take the cordon off (kafka-configs.sh --alter --entity-type brokers --entity-name BROKER --add-config"
+    " cordoned.log.dirs=[]; the broker has to run), run kelr recover resume, and cordon it again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +239,8 @@ def _back(
         return Back(False, True, text, state, failed)
     text = f"its order is {_ids(order)}, and {_ids(planned.restores)} could not be restored{why}"
     if failed == INVALID_REPLICA_ASSIGNMENT:
-        text += _without_unregistered(requests.site.source.cluster(), planned)
+        cordon = CORDON_NAMED in error_in_words(failed)
+        text += _UNCORDON if cordon else _without_unregistered(requests.site.source.cluster(), planned)
     return Back(False, False, text, state, failed)
 
 

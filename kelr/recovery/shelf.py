@@ -84,7 +84,7 @@ def refuse_open_journals(
     for journal in open_journals(state_directory, cluster_id, files):
         known = {*journal.partitions, *journal.planned}
         common = sorted(at for at in known if at in wanted or at.topic in topics)
-        configs = sorted({topic for topic, _ in journal.configs} & held)
+        configs = sorted({config.topic for config in journal.configs.values()} & held)
         if common or configs:
             named = ", ".join(map(str, common[:_SHOWN])) or f"topic {configs[0]}"
             raise RefusedError(

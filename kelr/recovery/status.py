@@ -284,14 +284,24 @@ def _text(
 
 
 def _configs(source: Source, journalled: Journalled) -> tuple[ConfigStatus, ...]:
-    topics = sorted({config.topic for config in journalled.configs.values()})
+    topics = sorted({config.topic for config in journalled.configs.values() if config.broker is None})
     read = source.topic_configs(topics) if topics else {}
     found = []
     for config in journalled.configs.values():
+        if config.broker is not None:
+            found.append(_of_broker(config))
+            continue
         now, error = own_value(read[config.topic]), read[config.topic].error
         left, text = _of_config(config, now, error)
         found.append(ConfigStatus(config.topic, config.name, config.old, now, left, text))
     return tuple(found)
+
+
+def _of_broker(config: WrittenConfig) -> ConfigStatus:
+    """A broker's config by the journal alone: the broker tells, and is asked when it is restored."""
+    left = not config.restored
+    text = f"of {config.where}: " + ("not known to be restored" if left else "restored")
+    return ConfigStatus(config.topic, config.name, config.old, None, left, text)
 
 
 def _of_config(config: WrittenConfig, now: str | None, error: str | None) -> tuple[bool, str]:

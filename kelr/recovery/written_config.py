@@ -1,4 +1,5 @@
-"""A topic's config that kelr has written for a while: what may stand there now, by the writes and their answers."""
+"""A topic's or a broker's config that kelr has written for a while: what may stand there now, by the writes and their
+answers."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ from kelr.sources.ground import Moment
 
 @dataclass(slots=True)
 class WrittenConfig:
-    """One topic's config, as a journal tells of it or as it is being written."""
+    """One topic's or one broker's config, as a journal tells of it or as it is being written."""
 
     topic: str
+    """Empty for a broker's."""
     name: str
     old: str | None
-    """The topic's own value from before; None: it had none."""
+    """The topic's, or broker's, own value from before; None: it had none."""
     written: tuple[str | None, ...] = ()
     """The values that were written in its place."""
+    broker: int | None = None
+    """Whose it is; None: the topic's."""
     restored: bool = False
     in_force: bool = False
     """Whether one of these may stand there: not where every write was refused, nor after the old value was written back
@@ -28,6 +32,11 @@ class WrittenConfig:
     """When a write went off, or wrong, that may take effect yet; a later write's answer says nothing of that one."""
     _restores: bool = field(default=False, init=False, repr=False)
     _before: bool = field(default=False, init=False, repr=False)
+
+    @property
+    def where(self) -> str:
+        """``topic orders``, ``broker 2``."""
+        return f"topic {self.topic}" if self.broker is None else f"broker {self.broker}"
 
     def loose_s(self, now: Moment) -> float | None:
         """How long ago, at least, the newest of the writes went off whose fate is not known, in seconds; None: all are

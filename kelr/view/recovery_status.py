@@ -133,7 +133,7 @@ def standings_of(status: RecoveryStatus) -> Iterator[Standing]:
             yield _standing(journal.name, one)
         for config in journal.configs:
             text = f"{config.name}={config.now or 'not set'}: {config.text}"
-            yield Standing(journal.name, config.topic, None, text, config.left)
+            yield Standing(journal.name, config.topic or "-", None, text, config.left)
 
 
 def _standing(journal: str | None, one: PartitionStatus) -> Standing:

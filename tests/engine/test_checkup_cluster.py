@@ -248,6 +248,16 @@ def test_a_failed_directory() -> None:
     assert finding.what == "broker 5: /d2 (KAFKA_STORAGE_ERROR)"
 
 
+def test_a_cordoned_broker() -> None:
+    """All directories that are online are cordoned; one that has failed counts for nothing."""
+    one = (LogDirectory("/d1", cordoned=True), LogDirectory("/d2", cordoned=False))
+    both = (LogDirectory("/d1", cordoned=True), LogDirectory("/d2", "KAFKA_STORAGE_ERROR", cordoned=False))
+    assert "broker-cordoned" not in found(cluster_checks(with_broker(WELL, 5, directories=one)))
+    finding = found(cluster_checks(with_broker(WELL, 5, directories=both)))["broker-cordoned"]
+    assert (finding.severity, finding.brokers) == (Severity.NOTE, (5,))
+    assert finding.what == "broker 5: all log directories are cordoned (cordoned.log.dirs)"
+
+
 def test_unclean_restarts_again_and_again() -> None:
     history = RestartHistory(NOW_MS - 7_200_000, NOW_MS, (Restarts(1, (1,), 0, 0), Restarts(2, (1, 2, 3), 1, 2)))
     finding = found(cluster_checks(replace(WELL, restarts=history)))["unclean-restarts"]

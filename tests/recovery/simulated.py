@@ -19,6 +19,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.engine.planning import plan_of
 from kelr.errors import ConnectError
 from kelr.model import (
+    METADATA_FEATURE,
     Cluster,
     ElectionType,
     LogAnswer,
@@ -30,7 +31,7 @@ from kelr.model import (
     TopicPartition,
     Wish,
 )
-from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.hand import NO_ANSWER, NO_ERROR
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.simulation.cluster import SimulatedCluster, started
@@ -38,6 +39,7 @@ from kelr.simulation.logs import Acks
 from kelr.sources.base import Page, Progress
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import Ground, Moment
+from kelr.sources.live.failures import error_answer
 from kelr.sources.memory import MemorySource
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -68,6 +70,9 @@ class Fault:
     """For one partition; None: for all that were asked for together."""
 
 
+_CORDONED = "The manual partition assignment includes broker {}, but all its log directories are cordoned."
+
+
 @dataclass(slots=True)
 class World:
     """The cluster, the time, and what is going to happen."""
@@ -89,6 +94,8 @@ class World:
     """By how much somebody has set the wall clock."""
     boot_id: str | None = "first"
     """Changes with a reboot."""
+    cordons: dict[int, str | None] = field(default_factory=dict)
+    """cordoned.log.dirs of brokers, where they have a value of their own: then it is a cluster of Kafka 4.4."""
     before_revival: list[str] = field(default_factory=list)
     """The moments of the process that was killed last."""
 
@@ -267,7 +274,12 @@ class SimulatedSource(SnapshotSource):
         if not world.reachable:
             raise ConnectError("no broker answers")
         snapshot = world.cluster.as_snapshot()
-        return replace(snapshot, cluster=replace(snapshot.cluster, cluster_id=CLUSTER_ID), source="live")
+        cluster = replace(snapshot.cluster, cluster_id=CLUSTER_ID)
+        if world.cordons:
+            supported = {**(cluster.features.supported or {}), METADATA_FEATURE: 33}
+            cluster = replace(cluster, features=replace(cluster.features, supported=supported))
+            cluster = cluster.with_cordons({one.id: bool(world.cordons.get(one.id)) for one in cluster.brokers})
+        return replace(snapshot, cluster=cluster, source="live")
 
 
 class Lagging(SimulatedSource):
@@ -296,7 +308,12 @@ class SimulatedHand:
 
     def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
         assert orders
-        return self._each("reorder", sorted(orders), lambda at: events.Reassigned(at, orders[at]))
+        cordons = self._world.cordons
+        cordoned = {at: next((one for one in order if cordons.get(one)), None) for at, order in orders.items()}
+        refused = {at: error_answer(39, _CORDONED.format(one)) for at, one in cordoned.items() if one is not None}
+        taken = sorted(orders.keys() - refused.keys())
+        done = self._each("reorder", taken, lambda at: events.Reassigned(at, orders[at]))
+        return {**done, **refused}
 
     def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
         assert partitions
@@ -307,6 +324,25 @@ class SimulatedHand:
 
     def elect_by_log(self, kind: ElectionType, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
         raise AssertionError(f"no released cluster is asked for {kind}: {partitions}")
+
+    def write_broker_config(self, broker: int, name: str, value: str | None) -> str:
+        assert name == "cordoned.log.dirs"
+        world = self._world
+        world.moment("before cordon")
+        if not world.reachable or broker not in world.cluster.as_snapshot().cluster.live:
+            raise ConnectError("no broker answers")
+        fault = next(iter(world.faults.get("cordon", ())), None)
+        if fault is not None:
+            world.faults["cordon"].pop(0)
+        if fault is None or fault.done:
+            world.cordons[broker] = value
+        world.moment("after cordon")
+        return NO_ERROR if fault is None else fault.answer
+
+    def read_broker_config(self, broker: int, name: str) -> tuple[bool, str | None]:
+        assert name == "cordoned.log.dirs"
+        live = self._world.reachable and broker in self._world.cluster.as_snapshot().cluster.live
+        return (True, self._world.cordons.get(broker)) if live else (False, None)
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         assert name == "min.insync.replicas"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from kelr.engine.planning.log_fences import log_differences
 from kelr.engine.planning.method import order_of
 from kelr.engine.planning.subject import Subject, subject_of
-from kelr.engine.words import ids
+from kelr.engine.reordering import cordoned
+from kelr.engine.words import agree, brokers, ids
 from kelr.model import (
     Decision,
     Difference,
@@ -148,6 +149,16 @@ def _assignment(planned: PlannedElection, subject: Subject) -> Iterator[Differen
                 if now is not None
                 else "Whether a reassignment is under way is not known any more.",
             )
+    cordons = cordoned(subject.case) if planned.method is Method.REORDER else ()
+    new = tuple(broker for broker in cordons if broker not in planned.uncordons)
+    if new:
+        yield Difference(
+            "cordoned",
+            ids(planned.uncordons),
+            ids(cordons),
+            f"Since the plan was made, {brokers(new)} {agree(len(new), 'was', 'were')} cordoned: Kafka takes no order"
+            " that names a cordoned broker.",
+        )
     if planned.method is Method.REORDER and state.replicas == before.replicas:
         order = order_of(subject, planned.elect, Method.REORDER)
         if order != planned.order:

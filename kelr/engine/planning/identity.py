@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from kelr.model import Plan, PlannedElection
+from kelr.model.plan import SPARSE
 
 ID_DIGITS = 12
 
@@ -51,5 +52,6 @@ def content_of(value: Any, lacks: AbstractSet[str] = frozenset()) -> Any:
         field.name: content_of(held, lacks)
         for field in fields(value)
         if field.name != "lacks"
+        and not (field.metadata.get(SPARSE) and getattr(value, field.name) == field.default)
         and ((held := getattr(value, field.name)) != field.default or f"{kind}.{field.name}" not in lacks)
     }

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from kelr.controller.handlers import without
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
-from kelr.engine.reordering import cordoned
-from kelr.engine.words import agree, brokers, ids, joined
+from kelr.engine.reordering import kept_cordoned
+from kelr.engine.words import brokers, ids, joined
 from kelr.model import ElectedBy, ElectionType, Method, Situation
 
 
@@ -21,7 +21,8 @@ def method_of(subject: Subject, choice: Choice, *, minimal: int | None = None) -
 
     A plain unclean election takes the first live replica of the assignment. One that stands before the wanted replica
     and comes back at the last moment would be elected, whatever its log holds: so it is left to Kafka only where nobody
-    stands before it, where logs decide (KIP-966's manager), or where somebody asked for that very election.
+    stands before it, where logs decide (KIP-966's manager), where somebody asked for that very election, or where no
+    order can be given (`kept_cordoned`).
     """
     if choice.kind is ElectionType.PREFERRED:
         return Method.PREFERRED
@@ -32,6 +33,7 @@ def method_of(subject: Subject, choice: Choice, *, minimal: int | None = None) -
     unclean = subject.outcome(ElectionType.UNCLEAN)
     by_itself = subject.state.leader is None and unclean is not None and unclean.elected == choice.elect
     surely = choice.kind is ElectionType.UNCLEAN or subject.case.rules.recovers or not _before(subject, choice.elect)
+    surely = surely or bool(kept_cordoned(case))  # no order can be given
     return Method.UNCLEAN if by_itself and surely else Method.REORDER
 
 
@@ -64,7 +66,7 @@ def obstacle(subject: Subject, method: Method) -> str | None:
         return (
             f"Under the rules {case.rules.name} a reordering designates nobody: an unclean election goes by logs there."
         )
-    return _reassignment(subject) or _unknown_reassignment(subject) or _cordon(subject)
+    return _reassignment(subject) or _unknown_reassignment(subject)
 
 
 def doubts(subject: Subject, choice: Choice, method: Method) -> tuple[str, ...]:
@@ -109,17 +111,6 @@ def _reassignment(subject: Subject) -> str | None:
     return (
         f"A reassignment is under way: it {joined(parts)} (replicas are {ids(subject.state.replicas)}). Let it"
         " complete, or cancel it, and plan again."
-    )
-
-
-def _cordon(subject: Subject) -> str | None:
-    which = cordoned(subject.case)
-    if not which:
-        return None
-    its = agree(len(which), "its", "their")
-    return (
-        f"Kafka takes no order of the replicas that names {brokers(which)}: all {its} log directories are cordoned"
-        f" (cordoned.log.dirs). Take the cordon off while this is carried out, and plan again."
     )
 
 

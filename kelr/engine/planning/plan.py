@@ -17,11 +17,13 @@ from kelr.engine.planning.refusals import refused
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.words import reason_of, warnings_of
+from kelr.engine.reordering import cordoned
 from kelr.model import (
     Consent,
     Damage,
     Decision,
     ElectionType,
+    Method,
     NotPlanned,
     Plan,
     PlannedElection,
@@ -114,6 +116,7 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
         damage=() if hands_over else _damage_of_electing(subject, choice.elect),
         warnings=(*in_doubt, *warnings_of(subject, choice, method)),
         against=None if wish.election is None or hands_over else advice_against(subject, choice),
+        uncordons=cordoned(subject.case) if method is Method.REORDER else (),
     )
 
 

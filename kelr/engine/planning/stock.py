@@ -148,6 +148,12 @@ def _limits(plan: Plan, reordered: Sequence[PlannedElection], unclean: Sequence[
             'kafka-reassign-partitions.sh refuses an order that names a broker that is down ("Unknown broker id"):'
             " for those partitions the lines use kafka-python's command line, which sends the same request."
         )
+    for broker in sorted({broker for one in reordered for broker in one.uncordons}):
+        line = f"kafka-configs.sh {STOCK_CONNECTION} --alter --entity-type brokers --entity-name {broker}"
+        yield (
+            f"Kafka takes no order that names broker {broker} while it is cordoned. First: {line} --add-config"
+            " cordoned.log.dirs=[]; at the end give it the value that it had."
+        )
     if any(one.restores != one.evidence.replicas for one in reordered):
         yield "Replicas on brokers that are not registered leave the assignment, and are not put back by the last step."
 

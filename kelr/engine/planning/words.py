@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
+from kelr.engine.reordering import cordoned_in_words, kept_cordoned
 from kelr.engine.words import agree, brokers, ids, joined, length_of_time, plural, read_while_it_ran, time_of_day
 from kelr.model import BrokerStatus, ElectedBy, ElectionType, Grade, Method, ReplicaLog, Truncation
 
@@ -119,9 +120,24 @@ def _disks(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:
         yield f"This stands on what an earlier look read: {seen}."
 
 
-def _leaving(subject: Subject, _choice: Choice, method: Method) -> Iterator[str]:
+def _no_order(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
+    """A designation that is left to Kafka's unclean election, since no order can be given."""
+    stuck = kept_cordoned(subject.case)
+    if method is not Method.UNCLEAN or choice.kind is ElectionType.UNCLEAN or not stuck:
+        return
+    replicas = subject.state.replicas
+    before = [one for one in replicas[: replicas.index(choice.elect)] if one not in subject.unregistered]
+    if before:
+        yield (
+            f"{cordoned_in_words(subject.case, stuck)}: an unclean election elects {choice.elect} as the first live"
+            f" replica. Keep {brokers(before)} down until then: one that is back at the last moment is elected instead."
+        )
+
+
+def _leaving(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
     """Replicas that no order may name."""
     if method is not Method.REORDER:
+        yield from _no_order(subject, choice, method)
         return
     gone = subject.unregistered
     if gone:

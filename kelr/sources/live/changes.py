@@ -21,7 +21,7 @@ from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.failures import NONE, REFUSED, error_answer, error_name
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.source import LiveSource
-from kelr.sources.live.transport import Failure, FailureKind, Message, Transport
+from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 from kelr.sources.permissions import Permissions
 from kelr.sources.quorum_source import without_log
 
@@ -48,6 +48,8 @@ _SILENCE = frozenset(
     }
 )
 """librdkafka's own errors that leave open whether the request was carried out."""
+_OF_BROKER = 2
+"""DescribeConfigsResponse ConfigSource: a dynamic config of one broker."""
 _OPERATIONS = {
     3: "READ",
     4: "WRITE",
@@ -215,7 +217,7 @@ class LiveHand:
             ConnectError, AuthenticationError: over kelr's own connections no broker could be reached; nothing was sent.
         """
         if self._own:
-            return self._written(topic, requests.alter_topic_config(topic, name, value))
+            return self._written(topic, self._sent(requests.alter_topic_config(topic, name, value)))
         from confluent_kafka.admin import (  # noqa: PLC0415 - a client library that few commands need
             AlterConfigOpType,
             ConfigEntry,
@@ -230,14 +232,34 @@ class LiveHand:
         (future,) = client.incremental_alter_configs([resource]).values()
         return self._outcome(future)[1] or NONE
 
-    def _written(self, topic: str, request: Message) -> str:
-        answer = self._sent(request)
+    def write_broker_config(self, broker: int, name: str, value: str | None) -> str:
+        """IncrementalAlterConfigs of a broker over kelr's own connection to it.
+
+        Raises:
+            ConnectError, AuthenticationError: it cannot be reached; nothing was sent.
+        """
+        return self._written(str(broker), self._sent(requests.alter_broker_config(broker, name, value), (broker,)))
+
+    def read_broker_config(self, broker: int, name: str) -> tuple[bool, str | None]:
+        """(whether the broker told, the dynamic value of its own or None)."""
+        answer = self._transport.exchange(
+            broker, requests.describe_broker_config(broker, name), timeout_s=self._request_s
+        )
+        if isinstance(answer, Failure):
+            return False, None
+        for result in answer.results:
+            if error_name(result.error_code) == NONE:
+                own = (one for config in result.configs for one in config.synonyms or () if one.source == _OF_BROKER)
+                return True, next((one.value for one in own), None)
+        return False, None
+
+    def _written(self, whose: str, answer: Message | Failure | None) -> str:
         if answer is None:
             return NO_ANSWER
         if isinstance(answer, Failure):
             return "UNSUPPORTED_VERSION"
         told = (
-            error_answer(one.error_code, one.error_message) for one in answer.responses if one.resource_name == topic
+            error_answer(one.error_code, one.error_message) for one in answer.responses if one.resource_name == whose
         )
         return next(told, NO_ANSWER)  # an answer about nothing leaves open whether it was written
 
@@ -253,11 +275,11 @@ class LiveHand:
             told.update({topic.name: _operations_of_topic(topic) for topic in of_topics.topics})
         return Permissions(cluster, told)
 
-    def _sent(self, request: Message) -> Message | Failure | None:
+    def _sent(self, request: Message, nodes: Sequence[NodeId] | None = None) -> Message | Failure | None:
         """The answer of the first broker that can be reached; None where it was sent and nothing came back; a Failure
         where that broker takes no such request, which was not sent then."""
         failures = []
-        for node in self._brokers.nodes:
+        for node in self._brokers.nodes if nodes is None else nodes:
             answer = self._transport.exchange(node, request, timeout_s=self._request_s + _PATIENCE_S)
             if not isinstance(answer, Failure):
                 return answer

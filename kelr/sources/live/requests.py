@@ -33,6 +33,7 @@ _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
 _FUTURE_LOCAL_REPLICA = -3
 _TOPIC_RESOURCE = 2
+_BROKER_RESOURCE = 4
 _SET_CONFIG, _DELETE_CONFIG = 0, 1
 """AlterConfigOp.OpType"""
 _METADATA_LOG = "__cluster_metadata"
@@ -152,12 +153,28 @@ def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s
 
 def alter_topic_config(topic: str, name: str, value: str | None) -> Message:
     """IncrementalAlterConfigs: set a config of a topic, or with None remove the topic's own. Changes the cluster."""
+    return _alter_config(_TOPIC_RESOURCE, topic, name, value)
+
+
+def alter_broker_config(broker: int, name: str, value: str | None) -> Message:
+    """The same of a broker, which alone takes the request (ConfigAdminManager.preprocess)."""
+    return _alter_config(_BROKER_RESOURCE, str(broker), name, value)
+
+
+def describe_broker_config(broker: int, name: str) -> Question:
+    """DescribeConfigs: one config of a broker, asked of that broker."""
+    resource = {"resource_type": _BROKER_RESOURCE, "resource_name": str(broker), "configuration_keys": [name]}
+    fields = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
+    return Question("DescribeConfigs", fields, min_version=1)
+
+
+def _alter_config(kind_of_resource: int, whose: str, name: str, value: str | None) -> Message:
     from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest as Request  # noqa: PLC0415
 
     kind = Request.AlterConfigsResource
     operation = _DELETE_CONFIG if value is None else _SET_CONFIG
     config = kind.AlterableConfig(name=name, config_operation=operation, value=value)
-    resource = kind(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[config])
+    resource = kind(resource_type=kind_of_resource, resource_name=whose, configs=[config])
     return Request(resources=[resource], validate_only=False)
 
 

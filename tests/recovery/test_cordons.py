@@ -1,0 +1,209 @@
+"""Plans whose orders name cordoned brokers: the cordon goes while the order changes, and is back whatever happens."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.errors import BadInputError
+from kelr.model import ElectionType, Plan, TopicPartition, Unplanned, Wish
+from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.recovery import audit
+from kelr.recovery.apply import apply_plan, check_plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.plan_file import read_plan, write_plan
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import open_journals
+from kelr.recovery.status import status
+from kelr.recovery.undo import undo
+from tests.recovery.simulated import (
+    CLUSTER_ID,
+    TOPIC,
+    Fault,
+    Killed,
+    SimulatedSource,
+    World,
+    dies,
+    leaderless,
+    returns,
+    silence,
+    watch_files,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+AT = TopicPartition(TOPIC, 0)
+CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+ORDER = (3, 1, 2)
+
+
+def _world(*cordoned: int) -> World:
+    """Brokers 2 and 3 live, 1 down; partition 0 has the order [3,1,2], and 2 is to lead it."""
+    world = leaderless()
+    world.cordons = dict.fromkeys((1, 2, 3)) | dict.fromkeys(cordoned, "*")
+    return world
+
+
+def _plan(world: World) -> Plan:
+    return world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+
+
+def _apply(world: World, state: Path, plan: Plan) -> Applied:
+    (result,) = apply_plan(plan, consented=CONSENT, **world.common(state))
+    return result
+
+
+def _is_as_before(world: World, state: Path, *cordoned: int) -> None:
+    assert world.state().replicas == ORDER
+    assert {broker for broker, value in world.cordons.items() if value} == {*cordoned}
+    assert all(value in {None, "*"} for value in world.cordons.values())
+    assert open_journals(state, CLUSTER_ID) == ()
+
+
+@pytest.mark.parametrize("cordoned", [(2,), (3,), (2, 3)])
+def test_the_cordon_of_a_live_broker_goes_and_comes_back(tmp_path: Path, cordoned: tuple[int, ...]) -> None:
+    world = _world(*cordoned)
+    plan = _plan(world)
+    (planned,) = plan.elections
+    assert planned.uncordons == tuple(one for one in ORDER if one in cordoned)
+    assert any("empties" in warning and "cordoned.log.dirs" in warning for warning in planned.warnings)
+    result = _apply(world, tmp_path, plan)
+    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    _is_as_before(world, tmp_path, *cordoned)
+    rows = [row for row in audit.read(tmp_path, cluster_id=CLUSTER_ID) if row.what is audit.AuditWhat.CONFIG]
+    assert [(row.before, row.after, row.result) for row in rows] == [
+        ({"cordoned.log.dirs": "*"}, {"cordoned.log.dirs": "*"}, "done")
+    ] * len(cordoned)
+
+
+def test_a_cordon_that_is_off_by_now_is_left_alone(tmp_path: Path) -> None:
+    world = _world(3)
+    plan = _plan(world)
+    world.cordons[3] = None
+    result = _apply(world, tmp_path, plan)
+    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    assert "before cordon" not in world.moments
+    _is_as_before(world, tmp_path)
+
+
+def test_a_dead_cordoned_broker_is_an_obstacle_that_is_told() -> None:
+    world = _world(1)
+    plan = _plan(world)
+    assert plan.elections == ()
+    (left,) = plan.not_planned
+    assert left.why is Unplanned.REFUSED
+    assert "Kafka takes no order of the replicas that names broker 1" in left.reason
+    assert "Kafka's own unclean election" in left.reason
+
+
+def test_a_cordon_since_the_plan_refuses_the_election(tmp_path: Path) -> None:
+    world = _world()
+    plan = _plan(world)
+    world.cordons[3] = "*"
+    (checked,) = check_plan(plan, source=SimulatedSource(world), ground=world.ground)
+    result = _apply(world, tmp_path, plan)
+    for one in (checked, result):
+        assert one.ended is Ended.REFUSED
+        assert [difference.field for difference in one.differences] == ["cordoned"]
+        assert "broker 3 was cordoned" in one.text
+    _is_as_before(world, tmp_path, 3)
+
+
+def test_a_cordon_that_kafka_does_not_let_off(tmp_path: Path) -> None:
+    world = _world(3)
+    world.faults["cordon"] = [Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)]
+    result = _apply(world, tmp_path, _plan(world))
+    assert result.ended is Ended.REFUSED
+    assert "cordoned.log.dirs of broker 3 could not be emptied: CLUSTER_AUTHORIZATION_FAILED" in result.text
+    _is_as_before(world, tmp_path, 3)
+
+
+def test_a_cordon_between_reordering_and_restoring(tmp_path: Path) -> None:
+    """Kafka's sentence is told, the journal stays open, and resume goes on once the cordon is off."""
+    world = _world()
+    plan = _plan(world)
+    world.happens[1] = lambda: world.cordons.update({3: "*"})  # right after the reordering
+    result = _apply(world, tmp_path, plan)
+    assert (result.ended, result.leader) == (Ended.NOT_RESTORED, 2)
+    assert "includes broker 3, but all its log directories are cordoned" in result.text
+    assert "Take the cordon off" in result.text
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    found = status(SimulatedSource(world), tmp_path, plan=plan)
+    assert found.reordered == (AT,)
+    assert not undo(journal.path, **world.common(tmp_path)).closed
+    world.cordons[3] = None
+    assert resume(journal.path, **world.common(tmp_path)).good
+    _is_as_before(world, tmp_path)
+
+
+def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Path) -> None:
+    """Only the broker itself takes its config: until then the journal is open, and says so."""
+    world = _world(3)
+    plan = _plan(world)
+    number = next(at for at, name in enumerate(_course(_world(3), tmp_path / "course")) if name == "after elect")
+    world.happens[number] = dies(world, 3)
+    result = _apply(world, tmp_path, plan)
+    assert (result.ended, result.leader) == (Ended.NOT_RESTORED, 2)
+    assert "cordoned.log.dirs of broker 3 could not be read" in result.text
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    left = undo(journal.path, **world.common(tmp_path))
+    assert not left.closed
+    found = status(SimulatedSource(world), tmp_path, plan=plan)
+    assert [(one.name, one.left) for one in found.journals[0].configs] == [("cordoned.log.dirs", True)]
+    returns(world, 3)
+    assert undo(journal.path, **world.common(tmp_path)).closed
+    _is_as_before(world, tmp_path, 3)
+
+
+def test_a_write_without_an_answer(tmp_path: Path) -> None:
+    world = _world(3)
+    world.faults["cordon"] = [silence(done=True), silence(done=False), silence(done=True)]
+    result = _apply(world, tmp_path, _plan(world))
+    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    _is_as_before(world, tmp_path, 3)
+
+
+def _course(world: World, state: Path) -> list[str]:
+    _apply(world, state, _plan(world))
+    return world.moments
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_killed_at_every_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mend: object) -> None:
+    """Order and cordon are as before afterwards, and no journal is open."""
+    with monkeypatch.context() as patch:
+        world = _world(3)
+        watch_files(world, patch)
+        moments = _course(world, tmp_path / "whole")
+    for kill_at in range(len(moments)):
+        state = tmp_path / str(kill_at)
+        world = _world(3)
+        plan = _plan(world)
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            world.kill_at = kill_at
+            with pytest.raises(Killed):
+                _apply(world, state, plan)
+        world.revive()
+        for journal in open_journals(state, CLUSTER_ID):
+            assert mend(journal.path, **world.common(state)).closed, moments[kill_at]  # type: ignore[operator]
+        _is_as_before(world, state, 3)
+
+
+def test_a_plan_takes_no_other_cordon_off(tmp_path: Path) -> None:
+    (planned,) = (plan := _plan(_world(3))).elections
+    with pytest.raises(BadInputError, match="uncordons: names others"):
+        write_plan(replace(plan, elections=(replace(planned, uncordons=(3, 4)),)), tmp_path / "plan.json")
+
+
+def test_a_plan_file_says_whose_cordon_goes(tmp_path: Path) -> None:
+    """It is in the file and its hash; a plan without one is as it was before."""
+    with_one, without = _plan(_world(3)), _plan(_world())
+    write_plan(with_one, tmp_path / "with.json")
+    write_plan(without, tmp_path / "without.json")
+    assert read_plan(tmp_path / "with.json").plan.elections[0].uncordons == (3,)
+    assert "uncordons" not in json.loads((tmp_path / "without.json").read_text())["elections"][0]
+    assert read_plan(tmp_path / "without.json").plan.elections[0].uncordons == ()
