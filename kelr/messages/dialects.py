@@ -24,10 +24,6 @@ class Dialect(StrEnum):
         return {Dialect.KIP: 70, Dialect.PATCH: 93}[self]
 
 
-ANNOUNCING_FEATURE = "get.replica.log.info.api.key"
-"""A supported feature of this name announces GetReplicaLogInfo: its highest level is the API key, its lowest one is 0
-for `Dialect.KIP` and 1 for `Dialect.PATCH`. kelr's own convention: no release of Kafka has it, or any other sign."""
-
 REQUEST_LIMIT_REACHED = "REQUEST_LIMIT_REACHED"
 """The KIP's name of the retriable error for each partition over a request's limit."""
 REQUEST_LIMIT_REACHED_CODE = 966

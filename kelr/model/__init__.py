@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kelr.model.cluster import (
         ELR_FEATURE,
+        LOG_INFO_FEATURE,
         METADATA_FEATURE,
         RECOVERY_FEATURE,
         Broker,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ELR_FEATURE",
     "LOG_DIRECTORY",
+    "LOG_INFO_FEATURE",
     "LOG_TYPES",
     "METADATA_FEATURE",
     "RECOVERY_FEATURE",
@@ -143,6 +145,7 @@ __all__ = [
 _HOMES = {
     "cluster": (
         "ELR_FEATURE",
+        "LOG_INFO_FEATURE",
         "RECOVERY_FEATURE",
         "METADATA_FEATURE",
         "Broker",

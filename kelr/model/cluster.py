@@ -10,6 +10,9 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 """The feature that KIP-966's texts call by an older name, as a config: eligible.leader.replicas.enabled."""
 RECOVERY_FEATURE = "unclean.recovery.manager.enabled"
 """KIP-966 calls it a feature flag ("Compatibility") and a config ("Config changes"); no release has it."""
+LOG_INFO_FEATURE = "get.replica.log.info.api.key"
+"""A supported feature of this name announces GetReplicaLogInfo: its highest level is the API key, its lowest one is 0
+for `Dialect.KIP` and 1 for `Dialect.PATCH`. kelr's own convention: no release of Kafka has it, or any other sign."""
 METADATA_FEATURE = "metadata.version"
 _REFUSES_CORDONED = 31
 """The oldest metadata.version of Kafka 4.4, 4.4-IV0: 4.3 knows cordons, and takes an order that names a cordoned broker

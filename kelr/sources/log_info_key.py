@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from kelr.errors import UsageError
-from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
+from kelr.messages.dialects import Dialect
+from kelr.model import LOG_INFO_FEATURE
 
 FIRST_FREE_KEY = 93
 """From here on no request of Kafka 4.3 has its key. Below it a request of the wrong kind could change a cluster."""
@@ -51,11 +52,11 @@ class LogInfoKey:
 
     @classmethod
     def announced(cls, versions: Any) -> Self | None:
-        """What the broker that gave this ApiVersions answer announces by `ANNOUNCING_FEATURE`; None for nothing."""
+        """What the broker that gave this ApiVersions answer announces by `LOG_INFO_FEATURE`; None for nothing."""
         if versions is None or versions.API_VERSION < 3:
             return None
         for feature in versions.supported_features or ():
-            if feature.name == ANNOUNCING_FEATURE and is_possible(feature.max_version):
+            if feature.name == LOG_INFO_FEATURE and is_possible(feature.max_version):
                 dialect = {0: Dialect.KIP, 1: Dialect.PATCH}.get(feature.min_version)
                 return None if dialect is None else cls(feature.max_version, dialect)
         return None

@@ -15,7 +15,16 @@ from kelr.engine.checkup.nodes import THROTTLED, throttle_checks
 from kelr.engine.checkup.rights import Allowed, all_rights, named_topics, rights_of
 from kelr.engine.checkup.topic_findings import TELLS
 from kelr.engine.checkup.topics import FAILS
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, BrokerStatus, ConfigSource, Features, TopicPartition
+from kelr.model import (
+    ELR_FEATURE,
+    LOG_INFO_FEATURE,
+    METADATA_FEATURE,
+    RECOVERY_FEATURE,
+    BrokerStatus,
+    ConfigSource,
+    Features,
+    TopicPartition,
+)
 from kelr.model.acls import COMMAND_ACLS
 from kelr.model.checkup import (
     Announced,
@@ -87,6 +96,13 @@ def test_elr_that_could_be_on() -> None:
     assert finding.severity is Severity.WARNING
     assert finding.commands == ("kafka-features.sh {stock} upgrade --feature eligible.leader.replicas.version=1",)
     assert "all brokers have it" in finding.what
+
+
+def test_the_kips_own_features_are_no_unknown_ones() -> None:
+    levels = {**LEVELS, RECOVERY_FEATURE: 1, "some.other": 1}
+    facts = with_features(WELL, levels, {**levels, LOG_INFO_FEATURE: 70})
+    told = {one.name: one for one in abilities(facts, LogInfo())}
+    assert told["other features"].value == "some.other (level 1, up to 1)"
 
 
 def test_elr_pins_what_holds_now_where_only_files_say_it() -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kelr.errors import UsageError
 from kelr.messages import ElectLeadersRequest, replica_log_info
-from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
+from kelr.messages.dialects import Dialect
+from kelr.model import LOG_INFO_FEATURE
 from kelr.sources.log_info_key import LogInfoKey, is_possible
 
 TOPIC = UUID(int=0x0102030405060708090A0B0C0D0E0F10)
@@ -125,13 +126,13 @@ def _versions(version: int, *features: tuple[str, int, int]) -> Any:
 @pytest.mark.parametrize(
     ("version", "features", "expected"),
     [
-        (4, [(ANNOUNCING_FEATURE, 0, 70)], LogInfoKey(70, Dialect.KIP)),
-        (3, [("metadata.version", 0, 29), (ANNOUNCING_FEATURE, 1, 93)], LogInfoKey(93, Dialect.PATCH)),
+        (4, [(LOG_INFO_FEATURE, 0, 70)], LogInfoKey(70, Dialect.KIP)),
+        (3, [("metadata.version", 0, 29), (LOG_INFO_FEATURE, 1, 93)], LogInfoKey(93, Dialect.PATCH)),
         (4, [("metadata.version", 0, 70)], None),
         (4, [], None),
-        (2, [(ANNOUNCING_FEATURE, 0, 70)], None),
-        (4, [(ANNOUNCING_FEATURE, 2, 70)], None),
-        (4, [(ANNOUNCING_FEATURE, 0, 43)], None),
+        (2, [(LOG_INFO_FEATURE, 0, 70)], None),
+        (4, [(LOG_INFO_FEATURE, 2, 70)], None),
+        (4, [(LOG_INFO_FEATURE, 0, 43)], None),
     ],
 )
 def test_what_a_broker_announces(version: int, features: list[Any], expected: LogInfoKey | None) -> None:

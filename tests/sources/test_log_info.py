@@ -11,8 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.messages import replica_log_info
-from kelr.messages.dialects import ANNOUNCING_FEATURE, REQUEST_LIMIT_REACHED_CODE, Dialect
-from kelr.model import EpochEnd, Features, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
+from kelr.model import (
+    LOG_INFO_FEATURE,
+    EpochEnd,
+    Features,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    TopicPartition,
+    Unheard,
+)
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, log_info
 from kelr.sources.live.broker_dialogue import ATTEMPTS, BrokerDialogue, LogInfoUse
@@ -147,7 +157,7 @@ LOG = ReplicaLog(
 
 
 def _announcing(key: LogInfoKey) -> Features:
-    return Features(ELR_ON, {**ELR_ON, ANNOUNCING_FEATURE: key.api_key})
+    return Features(ELR_ON, {**ELR_ON, LOG_INFO_FEATURE: key.api_key})
 
 
 def _logs(cluster: FakeCluster, log_info_key: LogInfoKey | None = None) -> list[LogAnswer]:

@@ -10,7 +10,7 @@ from kelr.engine.checkup.features import KNOWN_FEATURES, KRAFT_VERSION, announce
 from kelr.engine.checkup.metadata_versions import release_of, version_name
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE, BrokerStatus
+from kelr.model import ELR_FEATURE, LOG_INFO_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE, BrokerStatus
 from kelr.model.checkup import CheckupFacts, NotRead
 
 CLUSTER, METHODS = "cluster", "methods"
@@ -63,7 +63,7 @@ def _cluster(facts: CheckupFacts) -> Iterator[Ability]:
         unknown = [
             f"{name} (level {finalized.get(name, 0)}, up to {(features.supported or {}).get(name, 'unknown')})"
             for name in others
-            if name not in KNOWN_FEATURES
+            if name not in {*KNOWN_FEATURES, RECOVERY_FEATURE, LOG_INFO_FEATURE}
         ]
         if unknown:
             yield Ability(CLUSTER, "other features", joined(unknown), "kelr does not know what they are")

@@ -10,8 +10,8 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes, code
 from kelr.lab.simulated.metadata_records import OLDEST_METADATA_VERSION, metadata_version
 from kelr.lab.simulated.world import World
-from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE
+from kelr.messages.dialects import Dialect
+from kelr.model import ELR_FEATURE, LOG_INFO_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -76,7 +76,7 @@ def _features(answer: Message, world: World, version: int) -> None:
     if world.spec.api_key is not None:
         low = 0 if world.spec.log_info is Dialect.KIP else 1
         answer.supported_features.append(
-            known(version=version, name=ANNOUNCING_FEATURE, min_version=low, max_version=world.spec.api_key)
+            known(version=version, name=LOG_INFO_FEATURE, min_version=low, max_version=world.spec.api_key)
         )
     answer.finalized_features_epoch = 1
     answer.finalized_features = [
