@@ -123,8 +123,9 @@ def _complete_reassignment(
         return None
     if not rules.reassignment_needs_every_target and not set(adding) <= set(new_isr):
         return None
-    if rules.kip966 and len(new_isr) < around.min_isr:
-        # KIP-966: removing replicas may not stay in the ELR, so that fewer in sync would be left than min ISR asks for.
+    if rules.kip966 and len(new_isr) < min(around.min_isr, len(new_replicas)):
+        # KIP-966: removing replicas may not stay in the ELR, so that fewer in sync would be left than min ISR asks for,
+        # which is never more than there are replicas then.
         return None
     return new_replicas, new_isr
 

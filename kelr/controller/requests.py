@@ -173,7 +173,7 @@ def _cancelled(state: ControllerState, partition: PartitionState) -> Handled:
     around = state.around(partition)
     if not isr and not around.unclean_leader_election:
         return _answer(state, address, "INVALID_REPLICA_ASSIGNMENT")
-    if around.rules.kip966 and len(isr) < around.min_isr:
+    if around.rules.kip966 and len(isr) < min(around.min_isr, len(replicas)):
         # KIP-966, AlterPartitionReassignments: min ISR also counts where a reassignment is cancelled.
         return _answer(state, address, "INVALID_REPLICA_ASSIGNMENT")
 

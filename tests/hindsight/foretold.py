@@ -20,7 +20,7 @@ from kelr.engine.outages.tally import Tally
 from kelr.engine.planning.fences import differences
 from kelr.engine.planning.lost import Lost
 from kelr.engine.situation import effective_min_isr, situation_of
-from kelr.model import Decision, Grade, PartitionState, PlannedElection, Snapshot, TopicPartition
+from kelr.model import Decision, ElectionType, Grade, PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.checkup import Finding
 from kelr.model.described import Described
 from kelr.view.explain_columns import Explained
@@ -34,6 +34,7 @@ from tests.hindsight.hindsight import (
     Truth,
     comes_or_goes,
     elect,
+    out_of_reach,
     recovered,
     truths,
     wait_for_recovery,
@@ -387,7 +388,10 @@ def fenced(world: World, sight: Sight, plans: Iterable[Planned]) -> Iterator[Jud
 
 
 def _carried_out(fork: World, claim: Claim, planned: PlannedElection, was: Truth) -> Judged:
+    silent, by_name = out_of_reach(fork), claim.option.election is ElectionType.DESIGNATION
     leader = elect(fork, claim.address, claim.option)
+    if leader is None and planned.elect in silent and not by_name:
+        return Judged(claim, Verdict.OPEN, "the recovery manager does not reach it, and nobody knew")
     if leader != planned.elect:
         return Judged(claim, Verdict.WRONG, f"{leader} is elected")
     everyone_back(fork)

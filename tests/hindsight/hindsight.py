@@ -111,6 +111,8 @@ class Happened:
     led_in_the_end: int | None
     fenced: frozenset[int] = frozenset()
     """Brokers that the controller fenced while nothing was done: it did not know yet that they were gone."""
+    out_of_reach: frozenset[int] = frozenset()
+    """Brokers that KIP-966's recovery manager cannot ask for logs, so that it elects none of them."""
 
     @property
     def kept(self) -> frozenset[int]:
@@ -189,6 +191,7 @@ def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[To
         before = dict(world.partitions)
     fenced = _fenced_meanwhile(world) if not returns and WAIT in options.values() else frozenset()
     active = frozenset(one for one in world.setup.brokers if world.running.cluster.controller.active(one))
+    silent = out_of_reach(world)
     leaders = {address: elect(world, address, option) for address, option in sorted(options.items())}
     everyone_back(world)
     return {
@@ -200,9 +203,16 @@ def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[To
             _logs(world, address),
             world.partitions[address].leader,
             fenced,
+            silent,
         )
         for address, option in options.items()
     }
+
+
+def out_of_reach(world: World) -> frozenset[int]:
+    """Brokers that KIP-966's recovery manager cannot ask; none where there is no such manager."""
+    running, brokers = world.running, world.setup.brokers if world.setup.rules.recovers else ()
+    return frozenset(one for one in brokers if one in running.paused or not running.linked(one, running.controller))
 
 
 def _fenced_meanwhile(world: World) -> frozenset[int]:

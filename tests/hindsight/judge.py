@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.controller import RULE_SETS
 from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.model import (
     Bounds,
@@ -17,6 +18,7 @@ from kelr.model import (
     Consent,
     Decision,
     ElectedBy,
+    ElectionType,
     Finding,
     Forecast,
     Grade,
@@ -101,6 +103,8 @@ def _winner(case: Case) -> _Answer:
         return _by_unread_logs(case)
     if outcome.elected is None:
         return _is(case.happened.leader is None, f"broker {case.happened.leader} was elected")
+    if _unasked(case, outcome.elected):
+        return Verdict.OPEN, "the recovery manager does not reach it, and nobody knew"
     return _is(case.happened.leader == outcome.elected, f"{_who(case.happened.leader)} instead of {outcome.elected}")
 
 
@@ -110,7 +114,15 @@ def _by_unread_logs(case: Case) -> _Answer:
     return (Verdict.UNKNOWN if leader in {None, *case.claim.expects} else Verdict.WRONG), _who(leader)
 
 
+def _unasked(case: Case, elected: int) -> bool:
+    """Whether it was to be elected by its log, which kelr has heard and the recovery manager cannot ask for."""
+    by_name = case.claim.option.election is ElectionType.DESIGNATION
+    return not by_name and case.happened.leader is None and elected in case.happened.out_of_reach
+
+
 def _planned(case: Case) -> _Answer:
+    if case.claim.about is not None and _unasked(case, case.claim.about):
+        return Verdict.OPEN, "the recovery manager does not reach it, and nobody knew"
     return _is(case.happened.leader == case.claim.about, f"{_who(case.happened.leader)} instead of {case.claim.about}")
 
 
@@ -177,6 +189,9 @@ def _waits_for(case: Case) -> _Answer:
     if case.happened.returned.leader == case.claim.about:
         return Verdict.RIGHT, ""
     decision: Decision = case.claim.says
+    by_logs = RULE_SETS[decision.rules].recovers and not (decision.isr or decision.elr)
+    if by_logs and case.happened.returned.leader is not None:
+        return Verdict.RIGHT, ""  # its log was waited for, and another may have the better one
     own = [forecast for forecast in decision.forecasts if forecast.replica == case.claim.about]
     only_if_clean = any(forecast.clean for forecast in own) and not case.truth.clean[case.claim.about]
     return (Verdict.OPEN, "") if only_if_clean else (Verdict.WRONG, _who(case.happened.returned.leader))
