@@ -1,7 +1,7 @@
 """Where GetReplicaLogInfo may be sent: only under a key that somebody configured, or that a broker announces.
 
-In released brokers 70 is ControllerRegistration and, from 4.4 on, 93 is StreamsGroupTopologyDescriptionUpdate: a key
-that a broker lists proves nothing.
+In released brokers 70 is ControllerRegistration and, from 4.4 on, 93 is StreamsGroupTopologyDescriptionUpdate and 94
+UnregisterController: a key that a broker lists proves nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from kelr.errors import UsageError
 from kelr.messages.dialects import Dialect
 from kelr.model import LOG_INFO_FEATURE
 
-FIRST_FREE_KEY = 93
-"""From here on no request of Kafka 4.3 has its key. Below it a request of the wrong kind could change a cluster."""
+FIRST_FREE_KEY = 95
+"""From here on no request of Kafka 4.4 has its key. Below it a request of the wrong kind could change a cluster."""
 LAST_KEY = 32767
 """API keys are int16."""
 
@@ -66,5 +66,5 @@ class LogInfoKey:
 
 
 def is_possible(api_key: int) -> bool:
-    """Whether GetReplicaLogInfo can have this key: the KIP's, or one that no released request of Kafka 4.3 has."""
-    return api_key == Dialect.KIP.api_key or FIRST_FREE_KEY <= api_key <= LAST_KEY
+    """Whether GetReplicaLogInfo can have this key: the KIP's, the patch's, or one that no request of Kafka 4.4 has."""
+    return api_key in {dialect.api_key for dialect in Dialect} or FIRST_FREE_KEY <= api_key <= LAST_KEY
