@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential properties predictions kerberos longer mutation format demo bench measure scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential tla properties predictions kerberos longer mutation format demo bench measure scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -68,7 +68,7 @@ TESTS_incidents := $(addprefix tests/cluster/test_,metadata_log.py recovery_quor
 	simulated_data.py simulated_stock_tools.py)
 TESTS_clusters := tests/cluster $(addprefix --ignore=,$(TESTS_predictions) $(TESTS_incidents))
 TESTS_fleet := tests/fleet
-TESTS_commands := $(addprefix tests/,commands differential documents faults lab)
+TESTS_commands := $(addprefix tests/,commands differential documents faults lab tla)
 TESTS_rest := $(addprefix --ignore=,tests/cluster $(TESTS_fleet) $(TESTS_commands))
 
 pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
@@ -97,6 +97,12 @@ hindsight-real: $(READY)  ## The same claims in incidents on real clusters (SEED
 
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000
+
+# The ten minutes are for the models alone; the histories and the broken rules before them take some minutes.
+tla: SECONDS ?= 600
+tla: spark-java  ## Check the rules in TLA+ with TLC for ten minutes, and hold many histories against them (SECONDS=)
+	$(UNSET) $(BIN)/pytest tests/tla -m "longer or not longer" --sequences 1600
+	$(UNSET) $(BIN)/python -m tests.tla --seconds $(SECONDS)
 
 # Real clusters, half an hour in all: the tests marked longer (20 minutes on a busy machine), then every broker and every pair
 # of one, in every manner and order (10 minutes).

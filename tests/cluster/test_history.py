@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,9 @@ from kelr.model import TopicPartition
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
+from kelr.sources.metadata_log.log import open_metadata_log
+from tests.tla.histories import of_metadata_log
+from tests.tla.steps import rejected
 
 TOPIC = "told"
 FIRST, SECOND = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
@@ -103,8 +107,16 @@ def in_short(item: Document) -> tuple[str, int | None, str | None, str | None, i
     return item["cause"], item["cause_broker"], item["restart"], item["elected_as"], after["leader"]
 
 
-def test_the_story_is_told_as_it_was_made(healthy_43: Lab, history: History) -> None:
+def assert_the_specification_allows(lab: Lab, place: Path) -> None:
+    """Every record of the controller's log that changes a partition is a step of docs/tla/Controller.tla."""
+    steps = list(of_metadata_log(open_metadata_log([lab.data_directory(lab.controllers[0])]).batches()))
+    assert len(steps) > 20
+    assert rejected(place, steps) == []
+
+
+def test_the_story_is_told_as_it_was_made(healthy_43: Lab, history: History, tmp_path: Path) -> None:
     made = story(healthy_43)
+    assert_the_specification_allows(healthy_43, tmp_path / "tlc")
     document = history(str(FIRST))
     items = of_partition(document)
     assert all(item["certainty"] == "certain" for item in items), items

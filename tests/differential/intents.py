@@ -98,6 +98,8 @@ class Told:
     line: str
     handled: Handled
     world: World
+    event: ev.Event | None
+    """What kelr's controller was told; None for nothing."""
 
 
 def tell(world: World, intent: Intent) -> Told:
@@ -109,7 +111,7 @@ def tell(world: World, intent: Intent) -> Told:
     if isinstance(intent, AssignDirectory):
         return _assign_directory(world, intent)
     handled = handle(world.state, intent)
-    return Told(_LINES[type(intent)](world.state, intent), handled, world.after(handled.state))
+    return Told(_LINES[type(intent)](world.state, intent), handled, world.after(handled.state), intent)
 
 
 def _register(world: World, intent: Register) -> Told:
@@ -120,12 +122,13 @@ def _register(world: World, intent: Register) -> Told:
         if of == broker and where is not None and where not in intent.directories
     )
     epoch = world.state.next_epoch
-    handled = handle(world.state, ev.BrokerRegistered(broker, clean=intent.clean, lost_directories=lost, epoch=epoch))
+    event = ev.BrokerRegistered(broker, clean=intent.clean, lost_directories=lost, epoch=epoch)
+    handled = handle(world.state, event)
     previous = (before.epoch if before else 1) if intent.clean else -1
     line = f"register|{broker}|{epoch}|{previous}|{epoch}|{_ids(intent.directories)}|"
     if handled.error != NONE:
-        return Told(line, handled, world.after(handled.state))
-    return Told(line, handled, world.after(handled.state, {**world.online, broker: intent.directories}))
+        return Told(line, handled, world.after(handled.state), event)
+    return Told(line, handled, world.after(handled.state, {**world.online, broker: intent.directories}), event)
 
 
 def _fail_directory(world: World, intent: FailDirectory) -> Told:
@@ -142,13 +145,13 @@ def _fail_directory(world: World, intent: FailDirectory) -> Told:
     line = _heartbeat(world.state, broker, want_fence=fenced, offline=failed)
     if registration is not None and (not failed or intent.directory not in online):
         # A heartbeat repeats what it told before until the broker restarts.
-        return Told(line, Handled(world.state), world)
-    lost = world.lies_in(broker, intent.directory)
-    handled = handle(world.state, ev.DirectoryFailed(broker, lost))
+        return Told(line, Handled(world.state), world, None)
+    event = ev.DirectoryFailed(broker, world.lies_in(broker, intent.directory))
+    handled = handle(world.state, event)
     if handled.error != NONE:
-        return Told(line, handled, world.after(handled.state))
+        return Told(line, handled, world.after(handled.state), event)
     left = tuple(directory for directory in online if directory != intent.directory)
-    return Told(line, handled, world.after(handled.state, {**world.online, broker: left}))
+    return Told(line, handled, world.after(handled.state, {**world.online, broker: left}), event)
 
 
 def _assign_directory(world: World, intent: AssignDirectory) -> Told:
@@ -161,7 +164,7 @@ def _assign_directory(world: World, intent: AssignDirectory) -> Told:
     after = world.after(handled.state)
     if registration and key in after.placed:
         after = replace(after, placed={**after.placed, key: intent.directory})
-    return Told(line, handled, after)
+    return Told(line, handled, after, event)
 
 
 def _heartbeat(
