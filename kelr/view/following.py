@@ -51,9 +51,11 @@ def whole_command(
     words = tuple(arguments)
     if words[:2] == ("recover", "collect") and "--log-dir" in words:
         return ("kelr", *words)  # on its broker's host, where no connection is needed
-    if log_flags and ("--logs", _SOME_FILE) in pairwise(words):
+    asked_for = bool(log_flags) and ("--logs", _SOME_FILE) in pairwise(words)
+    if asked_for:
         words = _without("--logs", words)
-    logs = tuple(log_flags) if _is_one_of(words, _TAKE_LOGS) and "--logs" not in words else ()
+    takes_them = _is_one_of(words, _TAKE_LOGS) and (asked_for or "--logs" not in words)
+    logs = tuple(log_flags) if takes_them else ()
     if "--snapshot" in words:
         return ("kelr", *words, *logs)
     return ("kelr", *words, *logs, *(_to_a_cluster(connection_flags) if _needs_a_cluster(words) else connection_flags))

@@ -171,7 +171,12 @@ def test_a_config_that_is_to_be_written_comes_with_the_command(kelr: Kelr, clust
 @pytest.mark.parametrize(
     ("state", "logs", "first", "designated"),
     [
-        (leaderless((3, 1, 2), last_known=(3,)), ((3, 0), (1, 1), (2, 4)), "whatif --stop 3", 2),
+        (
+            leaderless((3, 1, 2), last_known=(3,)),
+            ((3, 0), (1, 1), (2, 4)),
+            "snapshot before-stopping-3.kelr orders:0",
+            2,
+        ),
         (leaderless((3, 1, 2), last_known=(2,)), ((3, 9), (1, 150), (2, 20)), "describe orders:0 --watch", 1),
     ],
 )
@@ -194,7 +199,8 @@ def test_what_a_broker_is_stopped_or_started_for_comes_after_that(
     )
     cluster(snapshot_of(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), read))
     out = kelr("explain", "orders:0", "-b", "kafka:9092").out
-    elect = f"kelr elect --election-type designation --designate {designated} orders:0 -b kafka:9092"
+    saved = " --logs FILE --logs before-stopping-3.kelr" if designated == 2 else ""
+    elect = f"kelr elect --election-type designation --designate {designated} orders:0{saved} -b kafka:9092"
     assert f"\n  next: kelr {first} -b kafka:9092\n  then: {elect}\n" in out
     assert "  else: " not in out
 

@@ -542,16 +542,16 @@ def test_a_live_last_known_leader_is_stopped_first_where_it_keeps_committed_reco
     assert advice.text.startswith(
         "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean. Stop broker 3"
         " first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11 offsets that 1"
-        " holds. Look first what else that stops. Once 3 is down, kelr reads its log no more, and may advise to bring"
-        " it back: do not do that before 1 leads. It knows that log with --logs FILE: a snapshot of now, or what was"
-        " read of its disk (kelr recover collect). Bring broker 1 back: "
+        " holds. Look first what else that stops (whatif --stop 3), and save what is known now: once 3 is down kelr"
+        " reads its log no more, and without that file (--logs) may advise to bring it back. Do not do that before 1"
+        " leads. Bring broker 1 back: "
     )
     assert "while broker 3 is down, nobody is elected by its return, so then designate 1" in advice.text
     assert advice.text.endswith("Keep broker 3 down until 1 leads: with it back, too, Kafka elects 3 at once.")
     assert advice.alternative.startswith(f"If 3 cannot be stopped, or 1 cannot come back: {otherwise}")
     summary = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).summary
     assert summary.endswith("; its ELR is [1], and no single return elects a member of it.")
-    assert advice.command == ("whatif", "--stop", "3")  # and no designation of a broker that is down
+    assert advice.command == ("snapshot", "before-stopping-3.kelr", "orders:0")  # no designation: 1 is down
 
 
 def test_that_holds_for_a_return_that_may_be_unclean_too() -> None:

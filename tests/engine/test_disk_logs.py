@@ -147,6 +147,14 @@ def test_a_log_that_was_read_before_its_broker_went_down_may_be_cut_since() -> N
     assert f"This stands on what an earlier look read: {seen}." in made.warnings
 
 
+def test_what_was_read_before_a_broker_was_stopped_keeps_the_way_that_was_advised() -> None:
+    """Without it the designation that the advice to stop ended with went against the advice to bring that one back."""
+    state, saved = known(LAST_KNOWN), replace(log_of(1), source="ListOffsets+Fetch, saved")
+    for answer, against in ((saved, False), (silent(1), True)):
+        planned = election(snapshot_of(state, ONE_DOWN, (answer, TWO, THREE)), designated(2))
+        assert (planned.against is not None) is against
+
+
 def test_a_last_known_leader_without_its_log_is_held_down() -> None:
     lost = NotHeard(1, Unheard.STORAGE_ERROR, "no such replica on its disk")
     advice = decision(LAST_KNOWN, ONE_DOWN, (lost, TWO, THREE)).advice

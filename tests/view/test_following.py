@@ -27,6 +27,14 @@ def test_commands_that_count_collections_are_given_them_again(arguments: tuple[s
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LOGS, *LIVE)
 
 
+def test_those_that_were_given_take_the_place_of_a_file_beside_a_named_one() -> None:
+    elect = ("elect", "--designate", "1", "orders:0")
+    words = (*elect, "--logs", "FILE", "--logs", "before-stopping-3.kelr")
+    named = ("--logs", "before-stopping-3.kelr")
+    assert whole_command(words, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *elect, *named, *LOGS, *LIVE)
+    assert whole_command(words, connection_flags=LIVE) == ("kelr", *words, *LIVE)
+
+
 def test_a_command_that_names_its_collections_gets_no_others() -> None:
     arguments = ("recover", "plan", "--logs", "broker-3.kelr")
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)

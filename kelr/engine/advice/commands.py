@@ -71,9 +71,19 @@ def read_the_disk(replica: int) -> tuple[str, ...]:
     return ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{replica}.kelr")
 
 
-def what_stops(replicas: Sequence[int]) -> tuple[str, ...]:
-    """The command that shows what the shutdown of these brokers stops."""
-    return ("whatif", "--stop", ",".join(map(str, replicas)))
+def save_what_is_known(case: Case, stopped: int) -> tuple[str, ...]:
+    """The command that saves what live brokers tell, before this one is stopped."""
+    return ("snapshot", _before_stopping(stopped), case.name)
+
+
+def designation_without(case: Case, replica: int, stopped: int) -> tuple[str, ...]:
+    """The command that designates a replica once a broker was stopped, by what was saved before."""
+    read = COLLECTED if any(map(case.read_from_disk, case.state.replicas)) else ()
+    return (*designation(case, replica), *read, "--logs", _before_stopping(stopped))
+
+
+def _before_stopping(broker: int) -> str:
+    return f"before-stopping-{broker}.kelr"
 
 
 def watch_it(case: Case) -> tuple[str, ...]:

@@ -37,10 +37,9 @@ def stop_the_last_known_leader(case: Case, found: Findings) -> Advice | None:
     unless = f", unless {holder} is known to have been shut down cleanly" if when.startswith("if") else ""
     text = (
         f"Stop broker {stopped} first{unless}: Kafka elects it as the last known leader {when}, and its log lacks"
-        f" {lacking_in_words(case, stopped, holder)} that {holder} holds. Look first what else that stops. Once"
-        f" {stopped} is down, kelr reads its log no more, and may advise to bring it back: do not do that before"
-        f" {holder} leads. It knows that log with --logs FILE: a snapshot of now, or what was read of its disk (kelr"
-        " recover collect)."
+        f" {lacking_in_words(case, stopped, holder)} that {holder} holds. Look first what else that stops"
+        f" (whatif --stop {stopped}), and save what is known now: once {stopped} is down kelr reads its log no more,"
+        f" and without that file (--logs) may advise to bring it back. Do not do that before {holder} leads."
         f" {then.text}"
     )
     keep_down = then.keep_down

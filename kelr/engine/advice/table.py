@@ -23,7 +23,15 @@ from kelr.engine.advice.absent_logs import (
     stay_down,
     with_the_best_log,
 )
-from kelr.engine.advice.commands import designation, read_the_disk, topic_config, unclean_election, watch_it, what_stops
+from kelr.engine.advice.commands import (
+    designation,
+    designation_without,
+    read_the_disk,
+    save_what_is_known,
+    topic_config,
+    unclean_election,
+    watch_it,
+)
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.returns import rescue_before, with_its_return
@@ -59,10 +67,18 @@ def advise(case: Case, found: Findings) -> Advice:
     advice = _with_its_command(case, found, _TABLE[found.situation](case, found))
     advice = replace(advice, text=advice.text + disks_to_read_again(case))
     if advice.stop:
-        advice = replace(advice, command=what_stops(advice.stop))
+        advice = _before_it_stops(case, advice, advice.stop[0])
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
     awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
     return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
+
+
+def _before_it_stops(case: Case, advice: Advice, stopped: int) -> Advice:
+    """The advice to stop a broker: first save what kelr knows of its log, and designate by that."""
+    designate = advice.designate
+    as_advised = designate is not None and (designate == advice.replica or advice.action is AdviceAction.HOLD)
+    elect = designation_without(case, designate, stopped) if designate is not None and as_advised else advice.elect
+    return replace(advice, command=save_what_is_known(case, stopped), elect=elect)
 
 
 def _with_its_command(case: Case, found: Findings, advice: Advice) -> Advice:
