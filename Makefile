@@ -83,8 +83,8 @@ $(RUNS): pytest-%: $(READY)
 
 SEED := 0
 INCIDENTS := 10000
-hindsight: $(READY)  ## Judge every claim by what then happens, in 10,000 random incidents (SEED=, INCIDENTS=)
-	$(UNSET) $(BIN)/python -m tests.hindsight --seed $(SEED) --incidents $(INCIDENTS) --jobs 2
+hindsight: $(READY)  ## Judge every claim by what then happens, in 10,000 random incidents (SEED=, INCIDENTS=, RULES=)
+	$(UNSET) $(BIN)/python -m tests.hindsight --seed $(SEED) --incidents $(INCIDENTS) --jobs 2 $(if $(RULES),--rules $(RULES))
 
 histories: HISTORIES := 10000
 histories: $(READY)  ## Play 10,000 whole histories of everything that changes a cluster (SEED=, HISTORIES=)

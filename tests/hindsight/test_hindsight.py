@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import broker_returns, events, rule_set
+from kelr.controller import RULE_SETS, broker_returns, events, rule_set
 from kelr.engine.decide import decide_all
 from kelr.engine.outages.standing import Standing
 from kelr.engine.planning.lost import Lost
@@ -38,10 +38,10 @@ def test_nothing_that_is_said_in_a_sample_is_wrong(part: int) -> None:
         assert [one for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG] == []
 
 
-def test_nothing_that_is_said_of_the_kips_sets_without_its_manager_is_wrong() -> None:
-    for seed in range(30_000, 30_040):
-        found = judged(incident_of(seed, ("kip966-manager-off",)))
-        assert [one for one in found if one.verdict is Verdict.WRONG] == []
+@pytest.mark.parametrize("rules", [name for name, one in RULE_SETS.items() if one.kip966])
+def test_nothing_that_is_said_by_the_kips_rules_is_wrong(rules: str) -> None:
+    for seed in range(30_000, 30_015):
+        assert [one for one in judged(incident_of(seed, (rules,))) if one.verdict is Verdict.WRONG] == []
 
 
 MENDED = {
