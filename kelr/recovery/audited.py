@@ -19,7 +19,7 @@ from kelr.engine.planning.lost import (
 from kelr.engine.planning.seen import Seen
 from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, Method, PlannedElection, RecordedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
-from kelr.model.plan import Applied
+from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal_reader import Journalled
@@ -257,6 +257,12 @@ class Recorded:
             elif row.what is AuditWhat.RESCUE:
                 replays.append(row)
         return cls(elections, tuple(replays), late, newest)
+
+    def refusal(self, planned: PlannedElection) -> str:
+        """Why an election was refused when it was tried last; empty where it was not, or not tried."""
+        at = planned.address
+        row = self.elections.get((at.topic, at.partition, planned.elect, planned.evidence.leader_epoch))
+        return row.text if row is not None and row.result == Ended.REFUSED else ""
 
     def late_until_ms(self, at: TopicPartition, now: Instant) -> int:
         """Until when an unclean election of a partition may come yet, by the wall clock as it is set now; 0: none."""

@@ -96,8 +96,9 @@ def verify(
     looked_at_ms = now.ms
     round_ = _Round(source, afterwards, looked_at_ms)
     known = Recorded.of(recorded)
+    refusals = {one.address: known.refusal(one) for one in plan.elections}
     seen = {
-        at: replace(one, late_until_ms=known.late_until_ms(at, now))
+        at: replace(one, late_until_ms=known.late_until_ms(at, now), refusal=refusals[at])
         for at, one in round_.look([one.address for one in plan.elections], progress).items()
     }
     found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]

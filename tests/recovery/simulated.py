@@ -70,7 +70,7 @@ class Fault:
     """For one partition; None: for all that were asked for together."""
 
 
-_CORDONED = "The manual partition assignment includes broker {}, but all its log directories are cordoned."
+CORDONED = "The manual partition assignment includes broker {}, but all its log directories are cordoned."
 
 
 @dataclass(slots=True)
@@ -310,7 +310,7 @@ class SimulatedHand:
         assert orders
         cordons = self._world.cordons
         cordoned = {at: next((one for one in order if cordons.get(one)), None) for at, order in orders.items()}
-        refused = {at: error_answer(39, _CORDONED.format(one)) for at, one in cordoned.items() if one is not None}
+        refused = {at: error_answer(39, CORDONED.format(one)) for at, one in cordoned.items() if one is not None}
         taken = sorted(orders.keys() - refused.keys())
         done = self._each("reorder", taken, lambda at: events.Reassigned(at, orders[at]))
         return {**done, **refused}

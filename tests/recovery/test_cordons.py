@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import BadInputError
-from kelr.model import ElectionType, Plan, TopicPartition, Unplanned, Wish
+from kelr.model import Check, ElectionType, Plan, TopicPartition, Unplanned, Wish
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
@@ -19,8 +19,11 @@ from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
+from kelr.recovery.verify import verify
+from kelr.sources.live.failures import error_answer
 from tests.recovery.simulated import (
     CLUSTER_ID,
+    CORDONED,
     TOPIC,
     Fault,
     Killed,
@@ -137,6 +140,20 @@ def test_a_cordon_between_reordering_and_restoring(tmp_path: Path) -> None:
     world.cordons[3] = None
     assert resume(journal.path, **world.common(tmp_path)).good
     _is_as_before(world, tmp_path)
+
+
+def test_verify_tells_why_kafka_refused(tmp_path: Path) -> None:
+    """Not only that it was not applied."""
+    world = _world()
+    plan = _plan(world)
+    world.faults["reorder"] = [Fault(error_answer(39, CORDONED.format(3)), done=False)]
+    result = _apply(world, tmp_path, plan)
+    assert (result.ended, result.error) == (Ended.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
+    rows = audit.read(tmp_path, cluster_id=CLUSTER_ID)
+    found = verify(plan, SimulatedSource(world), None, ground=world.ground, recorded=rows)
+    (leader,) = [one for one in found.findings if one.check is Check.LEADER]
+    assert "it was refused: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT" in leader.text
+    assert "includes broker 3, but all its log directories are cordoned: it was not applied yet" in leader.text
 
 
 def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Path) -> None:

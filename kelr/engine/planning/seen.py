@@ -30,6 +30,8 @@ class Seen:
     now_ms: int = 0
     late_until_ms: int = 0
     """Until when an unclean election may come yet that went without an answer, by the audit log."""
+    refusal: str = ""
+    """Why the election was refused when it was tried last, by the audit log; empty: it was not."""
     error: str = ""
 
 

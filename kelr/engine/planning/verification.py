@@ -85,7 +85,8 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
     leader, epoch = state.leader, state.leader_epoch
     if leader is None:
         if epoch <= planned.evidence.leader_epoch:
-            text = f"nobody leads, as before the plan (leader epoch {epoch}): {NOT_APPLIED}"
+            tried = f", and it was refused: {seen.refusal}" if seen.refusal else ""
+            text = f"nobody leads, as before the plan (leader epoch {epoch}){tried}: {NOT_APPLIED}"
             return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
         text = (
             f"nobody leads (leader epoch {epoch}, {planned.evidence.leader_epoch} in the plan): whoever led since"
