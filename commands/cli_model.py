@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from kelr.commands.app import build
-from kelr.commands.help import first_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,17 @@ class Command:
 
 
 def command_line() -> Command:
-    """All of kelr's command line. Imports every command."""
+    """All of kelr's command line, as a terminal of 80 columns shows it. Imports every command."""
     group = build()
-    with typer.Context(group, info_name="kelr") as context:
-        return _command(group, context)
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        with group.make_context("kelr", [], resilient_parsing=True) as context:
+            return _command(context)
+    finally:
+        os.environ.pop("COLUMNS")
+        if before is not None:
+            os.environ["COLUMNS"] = before
 
 
 def every(command: Command) -> Iterator[Command]:
@@ -38,17 +45,17 @@ def every(command: Command) -> Iterator[Command]:
         yield from every(below)
 
 
-def _command(command: Any, context: Any) -> Command:
+def _command(context: Any) -> Command:
+    command = context.command
     below = []
     for name in getattr(command, "commands", ()):
-        found = command.get_command(context, name)
-        if not found.hidden:
-            with found.make_context(name, [], parent=context, resilient_parsing=True) as sub_context:
-                below.append(_command(sub_context.command, sub_context))
-    text = command.get_help(context)
+        with command.get_command(context, name).make_context(name, [], context, resilient_parsing=True) as sub_context:
+            below.append(_command(sub_context))
+    with redirect_stdout(io.StringIO()) as said:
+        command.get_help(context)  # prints
     return Command(
         path=context.command_path,
-        sentence=first_sentence(command.help or ""),
-        help="\n".join(line.rstrip() for line in text.splitlines()),
+        sentence=(command.help or "").strip().split("\n", 1)[0].rstrip("."),
+        help="\n".join(line.rstrip() for line in said.getvalue().strip("\n").splitlines()).strip("\n"),
         commands=tuple(below),
     )

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import UsageError
-from kelr.view.output import Output
+
+app = typer.Typer(add_completion=False)
 
 SHELLS = {"bash": "kelr.bash", "zsh": "_kelr", "fish": "kelr.fish", "powershell": "kelr.ps1"}
 """The files in `completions/` by shell."""
@@ -38,15 +39,16 @@ def completion_script(shell: str) -> str:
     return said.getvalue().strip() + "\n"
 
 
-@with_output()
-def completion(output: Output, shell: Shell) -> None:
+@app.command(**on_this_machine())
+def completion(ctx: typer.Context, shell: Shell) -> None:
     """Print the completion script of a shell.
 
     The shell asks kelr at every Tab: for commands, options and their values, and
-    for what only a cluster knows: topics, partitions, brokers, racks, contexts and
-    recoveries. kelr remembers that for a minute, in KELR_CACHE_DIR or the user's
-    cache directory, and waits for a cluster no longer than a person notices. It
-    starts no password command: contexts that have one get no topics completed.
+    for what only a cluster knows: topics, partitions, brokers, racks, contexts
+    and recoveries. kelr remembers that for a minute, in KELR_CACHE_DIR or the
+    user's cache directory, and waits for a cluster no longer than a person
+    notices. It starts no password command: contexts that have one get no topics
+    completed.
 
     How to install it:
       bash        ~/.local/share/bash-completion/completions/kelr
@@ -60,6 +62,7 @@ def completion(output: Output, shell: Shell) -> None:
       kelr completion fish > ~/.config/fish/completions/kelr.fish
       kelr completion powershell > kelr.ps1
     """
+    output = open_output(ctx)
     if shell not in SHELLS:
         raise UsageError(f"there is no completion for {shell!r}", next_step=f"choose one of {', '.join(SHELLS)}")
     for line in completion_script(shell).splitlines():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from kelr.commands.options import with_session
-from kelr.commands.session import Session
+from kelr.commands.options import on_cluster, open_session
 
-app = typer.Typer(help="Show the settings of kelr, and who says so.", no_args_is_help=True)
+app = typer.Typer(add_completion=False, help="Show the settings of kelr, and who says so.", no_args_is_help=True)
 
 
 @app.callback()
@@ -15,8 +14,8 @@ def config() -> None:
     """Show the settings of kelr, and who says so."""
 
 
-@with_session()
-def show(session: Session) -> None:
+@app.command(**on_cluster())
+def show(ctx: typer.Context) -> None:
     """Show every setting, its value and where it comes from; secrets are hidden.
 
     A flag wins over an environment variable, that over the context, that over the
@@ -27,6 +26,7 @@ def show(session: Session) -> None:
       kelr config show --context prod -o json
       kelr config show -b kafka-1:9092 --command-config client.properties
     """
+    session = open_session(ctx)
     from kelr.commands.config_rows import setting_rows  # noqa: PLC0415 - not for --help
     from kelr.view.contexts import settings_view  # noqa: PLC0415
 
@@ -35,6 +35,3 @@ def show(session: Session) -> None:
     login = session.settings.login
     for warning in () if login is None else login.warnings:
         session.output.note(warning)
-
-
-app.command("show")(show)

@@ -7,33 +7,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands import complete
+from kelr.commands import complete, context_add, context_try
 from kelr.commands.consent import can_ask, confirm
-from kelr.commands.context_add import add
 from kelr.commands.context_in_use import CLUSTER_VARIABLES
-from kelr.commands.context_try import try_out
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import ExitCode, KelrError, RefusedError, UsageError
-from kelr.view.output import Output
 
 if TYPE_CHECKING:
     from kelr.config.contexts_file import ContextsFile
     from kelr.view.contexts import ContextRow, SettingRow
 
-app = typer.Typer(help="Name clusters, choose one, and keep its secrets out of files.", no_args_is_help=True)
+_known = typer.Typer()
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Name clusters, choose one, and keep its secrets out of files.",
+)
 
 _REFUSED = {ExitCode.REFUSED: "others may read the secrets in the contexts file, or the answer was no"}
 Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.contexts, help="Which context.")]
 
 
-@with_output()
-def list_(output: Output) -> None:
+@_known.command("list", **on_this_machine())
+def list_(ctx: typer.Context) -> None:
     """List the contexts; a star marks the current one.
 
     Examples:
       kelr context list
       kelr context list -o json
     """
+    output = open_output(ctx)
     from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
     from kelr.view.contexts import contexts_view  # noqa: PLC0415
 
@@ -80,13 +83,13 @@ def _row(file: ContextsFile, name: str) -> ContextRow:
     )
 
 
-@with_output()
+@_known.command(**on_this_machine())
 def show(
-    output: Output,
+    ctx: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             autocompletion=complete.contexts,
             help="Which context; the current one unless told otherwise.",
         ),
@@ -97,6 +100,7 @@ def show(
     Examples:
       kelr context show prod
     """
+    output = open_output(ctx)
     from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
     from kelr.view.contexts import settings_view  # noqa: PLC0415
 
@@ -131,11 +135,11 @@ def _chosen(file: ContextsFile, name: str | None) -> str:
     return chosen
 
 
-@with_output()
+@_known.command(**on_this_machine())
 def use(
-    output: Output,
+    ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", autocompletion=complete.contexts, help="Which context.")
+        str | None, typer.Argument(metavar="NAME", autocompletion=complete.contexts, help="Which context.")
     ] = None,
     *,
     none: Annotated[bool, typer.Option("--none", help="Have no current context.")] = False,
@@ -146,6 +150,7 @@ def use(
       kelr context use prod
       kelr context use --none
     """
+    output = open_output(ctx)
     from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
     from kelr.config.edit import Edit  # noqa: PLC0415
 
@@ -160,9 +165,9 @@ def use(
         output.note(f"{shadowed} is set, and wins over it")
 
 
-@with_output(exits=_REFUSED)
+@_known.command(**on_this_machine(_REFUSED))
 def remove(
-    output: Output,
+    ctx: typer.Context,
     name: Name,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -173,6 +178,7 @@ def remove(
       kelr context remove staging
       kelr context remove staging --yes
     """
+    output = open_output(ctx)
     from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
     from kelr.config.edit import Edit  # noqa: PLC0415
 
@@ -186,12 +192,5 @@ def remove(
     output.note(f"removed context {name}{was}")
 
 
-for _name, _function in (
-    ("add", add),
-    ("list", list_),
-    ("use", use),
-    ("show", show),
-    ("test", try_out),
-    ("remove", remove),
-):
-    app.command(_name)(_function)
+for _part in (context_add.app, _known, context_try.app):
+    app.add_typer(_part)

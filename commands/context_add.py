@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import ExitCode, UsageError
-from kelr.view.output import Output
+
+app = typer.Typer(add_completion=False)
 
 LOGIN = "Login"
 _EXITS = {
@@ -25,9 +26,9 @@ def _repeated(flag: str, metavar: str, text: str) -> Any:
     return typer.Option(flag, metavar=metavar, help=f"{text}; can be repeated.", rich_help_panel=LOGIN)
 
 
-@with_output(exits=_EXITS)
+@app.command(**on_this_machine(_EXITS))
 def add(
-    output: Output,
+    ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
     *,
     bootstrap_server: Annotated[
@@ -116,6 +117,7 @@ def add(
           --property security.protocol=SASL_SSL \\
           --property sasl.mechanism=SCRAM-SHA-512
     """
+    output = open_output(ctx)
     from kelr.commands.context_adding import AddOptions, add_context  # noqa: PLC0415 - not for --help
     from kelr.config.value import Kind  # noqa: PLC0415
 

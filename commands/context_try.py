@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import ExitCode, UnsupportedError, UsageError
 from kelr.view.output import Output
 
 if TYPE_CHECKING:
     from kelr.commands.session import Session
     from kelr.view.contexts import Tested
+
+app = typer.Typer(add_completion=False)
 
 _EXITS = {
     ExitCode.CONNECT: "cannot connect or authenticate",
@@ -25,13 +27,13 @@ _EXITS = {
 }
 
 
-@with_output(exits=_EXITS)
+@app.command("test", **on_this_machine(_EXITS))
 def try_out(
-    output: Output,
+    ctx: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             autocompletion=complete.contexts,
             help="Which context; the current one unless told otherwise.",
         ),
@@ -50,6 +52,7 @@ def try_out(
       kelr context test
       kelr context test prod --pin --timeout 5
     """
+    output = open_output(ctx)
     from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
 
     chosen = name or os.environ.get("KELR_CONTEXT") or read_contexts(os.environ).current

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.commands.demo_parts import headline, on, run, typed
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.session import now_ms
 from kelr.errors import ConnectError, ExitCode, LabError, UsageError
 from kelr.view.output import Output
@@ -18,6 +18,8 @@ from kelr.view.styled import plain
 if TYPE_CHECKING:
     from kelr.lab import Lab
     from kelr.view.demo import Comparison
+
+app = typer.Typer(add_completion=False)
 
 INCIDENT = "needs-unclean-recovery"
 TOPIC = "orders"
@@ -35,11 +37,13 @@ Directory = Annotated[
 ]
 
 
-@with_output(
-    exits={ExitCode.CONNECT: "the jars could not be fetched", ExitCode.UNSUPPORTED: "no cluster could be started"}
+@app.command(
+    **on_this_machine(
+        {ExitCode.CONNECT: "the jars could not be fetched", ExitCode.UNSUPPORTED: "no cluster could be started"}
+    )
 )
 def demo(
-    output: Output,
+    ctx: typer.Context,
     *,
     simulated: Simulated = False,
     keep: Keep = False,
@@ -64,6 +68,7 @@ def demo(
       kelr demo --simulated
       kelr demo --keep
     """
+    output = open_output(ctx)
     from kelr.commands.demo_simulated import show_simulated  # noqa: PLC0415 - not for --help
     from kelr.lab.state import default_directory  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ import typer
 
 from kelr.commands import complete
 from kelr.commands import filters as option
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.session import Session
 from kelr.commands.targets import read_cursor
 from kelr.commands.topic_errors import topics_failed
@@ -20,6 +20,8 @@ from kelr.model.rows import unseen
 from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import Filters, SurveyPage, survey
 from kelr.view.formats import OutputFormat
+
+app = typer.Typer(add_completion=False)
 
 Summarize = Annotated[bool, typer.Option("--summary", help="Only counts, by situation and by broker.")]
 Check = Annotated[
@@ -50,16 +52,18 @@ Interval = Annotated[
 ]
 
 
-@with_session(
-    exits={
-        ExitCode.FOUND: "--check found something, or saw no partition",
-        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
-        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "--check found something, or saw no partition",
+            ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+            ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
+            ExitCode.PARTLY_DONE: "some of the topics could not be described",
+        }
+    )
 )
 def describe(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     leaderless: option.Leaderless = False,
@@ -86,7 +90,8 @@ def describe(
 ) -> None:
     """Show leader, ISR, ELR and LastKnownELR of partitions, and where each stands.
 
-    Without a target it shows every partition. "?" means not known, "-" means none.
+    Without a target it shows every partition. "?" means not known, "-" means
+    none.
 
     Examples:
       kelr describe --leaderless -b kafka-1:9092
@@ -95,6 +100,7 @@ def describe(
       kelr describe --check --under-min-isr && echo fine
       kelr describe --leaderless --watch --interval 5s
     """
+    session = open_session(ctx)
     wanted = Filters(
         leaderless=leaderless,
         under_min_isr=under_min_isr,

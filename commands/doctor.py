@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Topics, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import AllPartitions, Partitions, Topics, on_cluster, open_session
 from kelr.errors import ExitCode
+
+app = typer.Typer(add_completion=False)
 
 Arguments = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TARGET]...",
+        metavar="TARGET",
         autocompletion=complete.targets,
         help="TOPIC, TOPIC:3, TOPIC:0,4-7, a pattern; with --acls the words of a command. Everything unless told.",
         show_default=False,
@@ -41,16 +42,18 @@ Principal = Annotated[
 ]
 
 
-@with_session(
-    exits={
-        ExitCode.FOUND: "--check: a warning or worse was found, or a critical check could not be made",
-        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
-        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described, or no controller answers",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "--check: a warning or worse was found, or a critical check could not be made",
+            ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+            ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
+            ExitCode.PARTLY_DONE: "some of the topics could not be described, or no controller answers",
+        }
+    )
 )
 def doctor(
-    session: Session,
+    ctx: typer.Context,
     targets: Arguments = None,
     *,
     check: Check = False,
@@ -75,6 +78,7 @@ def doctor(
       kelr doctor --bootstrap-controller controller-1:9093 -b kafka-1:9092
       kelr doctor --acls recover plan --principal User:engineer
     """
+    session = open_session(ctx)
     from kelr.commands.checkup import Asked, check_up, refuse_without_controller, show_acls  # noqa: PLC0415 - not for --help
 
     if acls:

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import Targets, Version, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import Targets, Version, on_cluster, open_session
 from kelr.errors import ExitCode
+
+app = typer.Typer(add_completion=False)
 
 NAMING = "Naming partitions, as Kafka's own tool does"
 CONSENT = "Consent"
@@ -125,15 +126,17 @@ Force = Annotated[
 ]
 
 
-@with_session(
-    exits={
-        ExitCode.DONE: "done, also where every partition had its leader already",
-        ExitCode.REFUSED: "refused for safety, or not agreed to; nothing was changed",
-        ExitCode.PARTLY_DONE: "some of the partitions did not get their leader",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.DONE: "done, also where every partition had its leader already",
+            ExitCode.REFUSED: "refused for safety, or not agreed to; nothing was changed",
+            ExitCode.PARTLY_DONE: "some of the partitions did not get their leader",
+        }
+    )
 )
 def elect(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     election_type: Type = None,
@@ -167,6 +170,7 @@ def elect(
       kelr elect -e designation --designate 2 orders:1 --dry-run -b kafka-1:9092
       kelr elect -e unclean orders:1 --yes --accept-loss 19 -b kafka-1:9092
     """
+    session = open_session(ctx)
     del version  # shown, as kafka-leader-election.sh does, before anything else is looked at
     from kelr.commands.electing import carry_out, read_options  # noqa: PLC0415 - not for --help
 

@@ -7,22 +7,23 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import UsageError
-from kelr.view.output import Output
+
+app = typer.Typer(add_completion=False)
 
 Code = Annotated[
     str | None,
     typer.Argument(
-        metavar="[CODE]",
+        metavar="CODE",
         autocompletion=complete.error_codes,
         help="As it stands behind `about:`; without it all are listed.",
     ),
 ]
 
 
-@with_output()
-def errors(output: Output, code: Code = None) -> None:
+@app.command(**on_this_machine())
+def errors(ctx: typer.Context, code: Code = None) -> None:
     """Tell what an error means, how it comes about, and what to do.
 
     Examples:
@@ -30,6 +31,7 @@ def errors(output: Output, code: Code = None) -> None:
       kelr errors plan-stale
       kelr errors -o json
     """
+    output = open_output(ctx)
     from difflib import get_close_matches  # noqa: PLC0415 - not for --help
 
     from kelr.errors.catalogue import CATALOGUE  # noqa: PLC0415

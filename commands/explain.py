@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode, UsageError
+
+app = typer.Typer(add_completion=False)
 
 Election = Annotated[
     str | None,
@@ -74,17 +75,18 @@ Picture = Annotated[
 ]
 
 
-@with_session(
-    exits={
-        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
-        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
-        ExitCode.REFUSED: "a file of --logs is of another cluster",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described",
-    },
-    local_with="why",
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+            ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
+            ExitCode.REFUSED: "a file of --logs is of another cluster",
+            ExitCode.PARTLY_DONE: "some of the topics could not be described",
+        }
+    )
 )
 def explain(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     assume: If = None,
@@ -102,9 +104,9 @@ def explain(
     """Explain who would be elected, by which rule, and what would be lost.
 
     Without a target it takes every partition that is leaderless or under min ISR.
-    It asks every replica what its log holds, says what Kafka does by itself now and
-    when each absent broker returns, what each kind of election would give and lose,
-    and what to do next. It changes nothing.
+    It asks every replica what its log holds, says what Kafka does by itself now
+    and when each absent broker returns, what each kind of election would give and
+    lose, and what to do next. It changes nothing.
 
     Examples:
       kelr explain -b kafka-1:9092
@@ -116,6 +118,7 @@ def explain(
       kelr explain --why last-known-leader
       kelr explain orders -o json --snapshot incident.kelr
     """
+    session = open_session(ctx, local=why is not None)
     from kelr.commands.explaining import (  # noqa: PLC0415 - not for --help
         compare_rule_sets,
         explain_partitions,

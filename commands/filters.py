@@ -1,4 +1,4 @@
-"""The filters of ``kelr describe``, with the names that kafka-topics.sh has for them as hidden aliases."""
+"""The filters of ``kelr describe``; `kelr.commands.app` knows the names that kafka-topics.sh has for them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ def _flag(help_text: str, *names: str, hidden: bool = False) -> Any:
     return typer.Option(*names, help=help_text, rich_help_panel=PANEL, hidden=hidden)
 
 
-Leaderless = Annotated[bool, _flag("No leader, or one that is not live.", "--leaderless", "--unavailable-partitions")]
-UnderMinIsr = Annotated[
-    bool, _flag("Fewer in sync than the effective min ISR.", "--under-min-isr", "--under-min-isr-partitions")
-]
+Leaderless = Annotated[bool, _flag("No leader, or one that is not live.", "--leaderless")]
+UnderMinIsr = Annotated[bool, _flag("Fewer in sync than the effective min ISR.", "--under-min-isr")]
 AtMinIsr = Annotated[
     bool,
-    _flag("As many in sync as the effective min ISR: one failure away.", "--at-min-isr", "--at-min-isr-partitions"),
+    _flag("As many in sync as the effective min ISR: one failure away.", "--at-min-isr"),
 ]
-UnderReplicated = Annotated[
-    bool, _flag("Fewer in sync than replicas.", "--under-replicated", "--under-replicated-partitions")
-]
+UnderReplicated = Annotated[bool, _flag("Fewer in sync than replicas.", "--under-replicated")]
 HasElr = Annotated[bool, _flag("The ELR is not empty.", "--has-elr")]
 HasLastKnown = Annotated[bool, _flag("LastKnownELR is not empty.", "--has-last-known")]
 Offline = Annotated[bool, _flag("A replica is not live, or its log directory failed.", "--offline")]

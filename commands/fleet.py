@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from kelr.commands.fleet_assess import assess
-from kelr.commands.fleet_exposure import exposure
-from kelr.commands.fleet_generate import generate
-from kelr.commands.fleet_ingest import ingest
-from kelr.commands.fleet_report import report
+from kelr.commands import fleet_assess, fleet_exposure, fleet_generate, fleet_ingest, fleet_report
 
-app = typer.Typer(help="Look at whole fleets on Spark: ingest, assess, exposure, report.", no_args_is_help=True)
-for step in (generate, ingest, assess, exposure, report):
-    app.command()(step)
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Look at whole fleets on Spark: ingest, assess, exposure, report.",
+)
+for _part in (fleet_generate, fleet_ingest, fleet_assess, fleet_exposure, fleet_report):
+    app.add_typer(_part.app)

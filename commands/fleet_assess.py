@@ -9,7 +9,7 @@ import typer
 
 from kelr.commands import complete
 from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.controller import RuleSet, rule_set
 from kelr.errors import ExitCode, UnsupportedError, UsageError
 from kelr.view.columns import Json
@@ -19,6 +19,8 @@ from kelr.view.output import Output
 if TYPE_CHECKING:
     from kelr.fleet.assess.assessing import Assessed
     from kelr.fleet.assess.sums import Sums
+
+app = typer.Typer(add_completion=False)
 
 LISTED = 5
 """So many scenarios of a cluster people are shown unless they ask for more."""
@@ -59,15 +61,17 @@ FailOn = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Show every scenario.")]
 
 
-@with_output(
-    exits={
-        ExitCode.FOUND: "--check: a scenario comes to what --fail-on names, or that is not known",
-        ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
-        ExitCode.REFUSED: "another run is changing the lake",
-    }
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.FOUND: "--check: a scenario comes to what --fail-on names, or that is not known",
+            ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
+            ExitCode.REFUSED: "another run is changing the lake",
+        }
+    )
 )
 def assess(
-    output: Output,
+    ctx: typer.Context,
     *,
     lake: LakePlace,
     scenarios: Scenarios = None,
@@ -85,8 +89,8 @@ def assess(
     """Say what failures make of every partition of a fleet.
 
     Each partition is taken as it is now, or was at a moment, through each failure
-    scenario, by the controller's own rules: who is elected, by which rule, what it
-    waits for, and how sure it is that nothing is lost. Writes the tables
+    scenario, by the controller's own rules: who is elected, by which rule, what
+    it waits for, and how sure it is that nothing is lost. Writes the tables
     assessments and assessment_sums into the lake, and shows the worst scenarios.
 
     Examples:
@@ -96,6 +100,7 @@ def assess(
       kelr fleet assess --lake lake --at 2026-03-01T02:10:00Z --cluster payments-eu
       kelr fleet assess --lake lake --check --fail-on may_lose -o json
     """
+    output = open_output(ctx)
     chosen, at_us, wanted_fails = _rules(rules or ()), _at(at), _fail_on(fail_on)
     try:
         from kelr.fleet.assess.assessing import Question  # noqa: PLC0415 - PySpark is of an extra

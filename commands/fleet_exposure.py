@@ -12,11 +12,12 @@ import typer
 from kelr.commands import complete
 from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
 from kelr.commands.moments import read_moment
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.rescue_show import local_command, say_next
 from kelr.errors import ExitCode, UsageError
 from kelr.view.columns import Json
-from kelr.view.output import Output
+
+app = typer.Typer(add_completion=False)
 
 DIMENSIONS = ("cluster", "topic", "broker", "rack")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -59,15 +60,17 @@ Check = Annotated[
 ]
 
 
-@with_output(
-    exits={
-        ExitCode.FOUND: "--check: something is over its budget, or not known to be within",
-        ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
-        ExitCode.REFUSED: "another run is changing the lake",
-    }
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.FOUND: "--check: something is over its budget, or not known to be within",
+            ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
+            ExitCode.REFUSED: "another run is changing the lake",
+        }
+    )
 )
 def exposure(
-    output: Output,
+    ctx: typer.Context,
     *,
     lake: LakePlace,
     since: Since = None,
@@ -85,14 +88,15 @@ def exposure(
 
     By cluster, topic, broker (that was missing), rack and ISO week; with unclean
     elections, brokers that restart uncleanly, and settings that make it worse.
-    The sums are tables of the lake; `kelr fleet report` reads them. Time for which
-    nothing is on record is told apart, and never counted as well.
+    The sums are tables of the lake; `kelr fleet report` reads them. Time for
+    which nothing is on record is told apart, and never counted as well.
 
     Examples:
       kelr fleet exposure --lake lake
       kelr fleet exposure --lake lake --since 28d --by broker --top 10
       kelr fleet exposure --lake lake --check --budget leaderless=60s
     """
+    output = open_output(ctx)
     from kelr.view.fleet_exposure import exposure_view, notes_on, tail_of  # noqa: PLC0415 - not for --help
 
     if by not in DIMENSIONS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.rescue_show import local_command, say_next
 from kelr.errors import UsageError
 from kelr.view.output import Output
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kelr.fleet.generate.plan import Shape
     from kelr.fleet.generate.truth import Truth
     from kelr.view.fleet_generate import MadeCluster
+
+app = typer.Typer(add_completion=False)
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that is not there yet, or empty.")]
 Clusters = Annotated[int, typer.Option("--clusters", metavar="N", help="How many clusters; 8 unless told.")]
@@ -70,9 +72,9 @@ Workers = Annotated[
 ]
 
 
-@with_output()
+@app.command(**on_this_machine())
 def generate(
-    output: Output,
+    ctx: typer.Context,
     out: Out,
     *,
     clusters: Clusters = 8,
@@ -102,6 +104,7 @@ def generate(
       kelr fleet generate fleet --clusters 3 --partitions 300 --weeks 1 --damage
       kelr fleet generate fleet --partitions 50000 --states 10000000 --files whole
     """
+    output = open_output(ctx)
     from kelr.fleet.generate.making import make_fleet  # noqa: PLC0415 - not for --help
     from kelr.fleet.generate.plan import FleetPlan  # noqa: PLC0415
     from kelr.fleet.generate.workers import processors  # noqa: PLC0415

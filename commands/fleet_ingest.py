@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.commands.fleet_parts import Conf, Master, Remote, spark_session
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.rescue_show import local_command, say_next
 from kelr.commands.session import now_ms
 from kelr.errors import ExitCode, UnsupportedError, UsageError
@@ -17,11 +17,11 @@ from kelr.view.output import Output
 if TYPE_CHECKING:
     from kelr.model.fleet import IngestSummary
 
+app = typer.Typer(add_completion=False)
+
 Inputs = Annotated[
     list[str],
-    typer.Argument(
-        metavar="INPUT...", help="Files and folders, as paths or URIs that Spark reaches.", show_default=False
-    ),
+    typer.Argument(metavar="INPUT", help="Files and folders, as paths or URIs that Spark reaches.", show_default=False),
 ]
 Out = Annotated[str, typer.Option("--out", metavar="LAKE", help="The folder or URI of the lake.")]
 Clusters = Annotated[
@@ -44,15 +44,17 @@ NamesOfFolders = Annotated[
 ]
 
 
-@with_output(
-    exits={
-        ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
-        ExitCode.REFUSED: "another run is changing the lake",
-        ExitCode.PARTLY_DONE: "some files went into quarantine",
-    }
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
+            ExitCode.REFUSED: "another run is changing the lake",
+            ExitCode.PARTLY_DONE: "some files went into quarantine",
+        }
+    )
 )
 def ingest(
-    output: Output,
+    ctx: typer.Context,
     inputs: Inputs,
     *,
     out: Out,
@@ -65,9 +67,9 @@ def ingest(
 ) -> None:
     """Take snapshots, collections and metadata logs of many clusters into a lake.
 
-    Only what is new is read: run it again whenever more has been collected. All of
-    a run appears in the lake at once, or nothing. What cannot be read goes into
-    quarantine with the reason, and the rest goes on.
+    Only what is new is read: run it again whenever more has been collected. All
+    of a run appears in the lake at once, or nothing. What cannot be read goes
+    into quarantine with the reason, and the rest goes on.
 
     Examples:
       kelr fleet ingest collected/ --out lake --names-of-folders
@@ -75,6 +77,7 @@ def ingest(
       kelr fleet ingest node-1/ --out lake --cluster MkU3OEVBNTcwNTJENDM2Qk=node-1/
       kelr fleet ingest collected/ --out lake --name MkU3OEVBNTcwNTJENDM2Qk=payments
     """
+    output = open_output(ctx)
     given = {path: id_ for id_, path in _pairs("--cluster", cluster or (), "ID=PATH")}
     names = dict(_pairs("--name", name or (), "ID=NAME"))
     try:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import ExitCode, UnsupportedError, UsageError
 from kelr.view.columns import Json
 from kelr.view.fleet_report import FixRow, fix_view, notes_on, where
-from kelr.view.output import Output
 
 if TYPE_CHECKING:
     from kelr.fleet.report.findings import Finding
+
+app = typer.Typer(add_completion=False)
 
 FORMATS = frozenset({"html", "md", "csv"})
 
@@ -28,14 +29,16 @@ Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="What
 Check = Annotated[bool, typer.Option("--check", help="For pipelines: exit with 1 if there is anything to fix.")]
 
 
-@with_output(
-    exits={
-        ExitCode.FOUND: "--check: there is something to fix",
-        ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
-    }
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.FOUND: "--check: there is something to fix",
+            ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
+        }
+    )
 )
 def report(
-    output: Output,
+    ctx: typer.Context,
     *,
     lake: LakePlace,
     out: Out,
@@ -58,6 +61,7 @@ def report(
       kelr fleet report --lake s3a://ops/lake --out report --format html --top 20
       kelr fleet report --lake lake --out report --check -o json
     """
+    output = open_output(ctx)
     wanted = _formats(formats)
     try:
         from kelr.fleet.report.pages import TITLE, report_of  # noqa: PLC0415 - Jinja is of an extra

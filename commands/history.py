@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.session import Session, now_ms
 from kelr.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kelr.replay.history import Moment
+
+app = typer.Typer(add_completion=False)
 
 Brokers = Annotated[
     list[int] | None,
@@ -40,14 +42,16 @@ Follow = Annotated[
 Draw = Annotated[bool, typer.Option("--draw", help="Draw each named partition: a row for each replica, along time.")]
 
 
-@with_session(
-    exits={
-        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics is in the log",
-        ExitCode.PARTLY_DONE: "some of the named topics are not in the log",
-    },
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics is in the log",
+            ExitCode.PARTLY_DONE: "some of the named topics are not in the log",
+        }
+    )
 )
 def history(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     broker: Brokers = None,
@@ -75,6 +79,7 @@ def history(
       kelr history 'orders-*' --summary --metadata-log bundle.tar.gz
       kelr history --since 10m --follow --bootstrap-controller controller1:9093
     """
+    session = open_session(ctx)
     from kelr.commands.moments import read_moment  # noqa: PLC0415 - not for --help
     from kelr.commands.telling import Wanted, tell  # noqa: PLC0415
     from kelr.replay.history import Window  # noqa: PLC0415

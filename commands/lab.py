@@ -6,34 +6,36 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands import complete, lab_network, lab_nodes
+from kelr.commands import complete, lab_network, lab_nodes, lab_up
 from kelr.commands.lab_parts import NO_LAB, Directory, ids, opened, show
-from kelr.commands.lab_up import up
-from kelr.commands.options import with_output
-from kelr.view.output import Output
+from kelr.commands.options import on_this_machine, open_output
 
+_whole = typer.Typer()
 app = typer.Typer(
-    help="Run a cluster on this machine, real Kafka or simulated, and incidents on it.", no_args_is_help=True
+    add_completion=False,
+    help="Run a cluster on this machine, real Kafka or simulated, and incidents on it.",
+    no_args_is_help=True,
 )
 
 
-@with_output(exits=NO_LAB)
-def status(output: Output, *, directory: Directory = None) -> None:
+@_whole.command(**on_this_machine(NO_LAB))
+def status(ctx: typer.Context, *, directory: Directory = None) -> None:
     """Show the lab's nodes: which run, and which the cluster holds to be fenced.
 
     Examples:
       kelr lab status -o json
     """
+    output = open_output(ctx)
     show(output, opened(directory))
 
 
-@with_output(exits=NO_LAB)
+@_whole.command(**on_this_machine(NO_LAB))
 def incident(
-    output: Output,
+    ctx: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", autocompletion=complete.incidents, help="Which incident; without it they are listed."
+            metavar="NAME", autocompletion=complete.incidents, help="Which incident; without it they are listed."
         ),
     ] = None,
     *,
@@ -49,6 +51,7 @@ def incident(
       kelr lab incident
       kelr lab incident needs-unclean-recovery --topic orders
     """
+    output = open_output(ctx)
     from kelr.lab import INCIDENTS, find_incident, run_incident  # noqa: PLC0415 - not for --help
     from kelr.view.lab import incident_view, incidents_view  # noqa: PLC0415
 
@@ -72,26 +75,28 @@ def incident(
             output.line(f"  {command}")
 
 
-@with_output(exits=NO_LAB)
-def restore(output: Output, *, directory: Directory = None) -> None:
+@_whole.command(**on_this_machine(NO_LAB))
+def restore(ctx: typer.Context, *, directory: Directory = None) -> None:
     """Start every node that is down, and wait until partitions have leaders again.
 
     Examples:
       kelr lab restore
     """
+    output = open_output(ctx)
     lab = opened(directory)
     for address in lab.restore():
         output.note(f"{address} stays without a leader: only an unclean election helps it")
     show(output, lab)
 
 
-@with_output(exits=NO_LAB)
-def env(output: Output, *, directory: Directory = None) -> None:
+@_whole.command(**on_this_machine(NO_LAB))
+def env(ctx: typer.Context, *, directory: Directory = None) -> None:
     """Print what to export, so that kelr and this shell talk to the lab.
 
     Examples:
       eval "$(kelr lab env)"
     """
+    output = open_output(ctx)
     from kelr.lab.state import default_directory  # noqa: PLC0415 - not for --help
     from kelr.view.lab import environment_view  # noqa: PLC0415
 
@@ -106,9 +111,9 @@ def env(output: Output, *, directory: Directory = None) -> None:
         listing.add(variables)
 
 
-@with_output(exits=NO_LAB)
+@_whole.command(**on_this_machine(NO_LAB))
 def down(
-    output: Output,
+    ctx: typer.Context,
     *,
     directory: Directory = None,
     keep_data: Annotated[bool, typer.Option("--keep-data", help="Leave the nodes' files where they are.")] = False,
@@ -120,6 +125,7 @@ def down(
       kelr lab down
       kelr lab down --keep-data
     """
+    output = open_output(ctx)
     from kelr.lab import down as end  # noqa: PLC0415 - not for --help
     from kelr.lab.state import default_directory  # noqa: PLC0415
 
@@ -130,17 +136,5 @@ def down(
     )
 
 
-_NODES = (lab_nodes.kill, lab_nodes.stop, lab_nodes.start, lab_nodes.pause, lab_nodes.resume)
-_SIMULATED = (
-    lab_nodes.lose_cache,
-    lab_nodes.flush,
-    lab_nodes.expire,
-    lab_network.partition,
-    lab_network.heal,
-    lab_network.fault,
-    lab_network.deny,
-    lab_network.allow,
-    lab_network.advance,
-)
-for _command in (up, status, incident, *_NODES, *_SIMULATED, restore, env, down):
-    app.command()(_command)
+for _part in (lab_up.app, _whole, lab_nodes.app, lab_network.app):
+    app.add_typer(_part)

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from kelr.commands.lab_parts import ONLY_SIMULATED, Directory, node_of, node_text, simulated
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import UsageError
 from kelr.model.numbers import MAX_INT32, whole_number
-from kelr.view.output import Output
+
+app = typer.Typer(add_completion=False)
 
 Nodes = Annotated[
     list[str],
@@ -18,7 +19,7 @@ Nodes = Annotated[
 ]
 SomeNodes = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NODE NODE]", help="Two nodes; every link without them.", show_default=False),
+    typer.Argument(metavar="NODE NODE", help="Two nodes; every link without them.", show_default=False),
 ]
 Operation = Annotated[
     str, typer.Argument(metavar="OPERATION", help="As ACLs name it: DESCRIBE, READ, ALTER, ...", show_default=False)
@@ -35,8 +36,8 @@ _AMOUNTS = {
 _WITHOUT_AMOUNT = ("drop", "lose", "close")
 
 
-@with_output(exits=ONLY_SIMULATED)
-def partition(output: Output, nodes: Nodes, *, directory: Directory = None) -> None:
+@app.command(**on_this_machine(ONLY_SIMULATED))
+def partition(ctx: typer.Context, nodes: Nodes, *, directory: Directory = None) -> None:
     """Cut the network between two nodes; simulated labs only.
 
     Clients still reach both. Between brokers no records flow; a broker that
@@ -46,6 +47,7 @@ def partition(output: Output, nodes: Nodes, *, directory: Directory = None) -> N
       kelr lab partition 1 2
       kelr lab partition 3 controller
     """
+    output = open_output(ctx)
     lab = simulated(directory, "partition")
     one, other = _two(nodes)
     first, second = node_of(lab, one), node_of(lab, other)
@@ -53,14 +55,15 @@ def partition(output: Output, nodes: Nodes, *, directory: Directory = None) -> N
     output.note(f"{node_text(lab, first)} and {node_text(lab, second)} do not reach each other")
 
 
-@with_output(exits=ONLY_SIMULATED)
-def heal(output: Output, nodes: SomeNodes = None, *, directory: Directory = None) -> None:
+@app.command(**on_this_machine(ONLY_SIMULATED))
+def heal(ctx: typer.Context, nodes: SomeNodes = None, *, directory: Directory = None) -> None:
     """Make links between nodes whole again; simulated labs only.
 
     Examples:
       kelr lab heal
       kelr lab heal 1 2
     """
+    output = open_output(ctx)
     lab = simulated(directory, "heal")
     if not nodes:
         lab.heal()
@@ -72,13 +75,13 @@ def heal(output: Output, nodes: SomeNodes = None, *, directory: Directory = None
     output.note(f"{node_text(lab, first)} and {node_text(lab, second)} reach each other")
 
 
-@with_output(exits=ONLY_SIMULATED)
+@app.command(**on_this_machine(ONLY_SIMULATED))
 def fault(
-    output: Output,
+    ctx: typer.Context,
     kind: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KIND]",
+            metavar="KIND",
             help="delay, drop, lose, close, garble, truncate, error or slow.",
             show_default=False,
         ),
@@ -86,7 +89,7 @@ def fault(
     amount: Annotated[
         str | None,
         typer.Argument(
-            metavar="[AMOUNT]",
+            metavar="AMOUNT",
             help="Milliseconds, bytes, an error's number or name, or bytes a second: see above.",
             show_default=False,
         ),
@@ -124,6 +127,7 @@ def fault(
       kelr lab fault error NOT_CONTROLLER --api ElectLeaders
       kelr lab fault --clear
     """
+    output = open_output(ctx)
     lab = simulated(directory, "fault")
     if kind is None and not clear:
         raise UsageError("which fault?", next_step="kelr lab fault --help lists them")
@@ -140,8 +144,8 @@ def fault(
     output.note(f"{kind} strikes {api or 'every request'}{where}")
 
 
-@with_output(exits=ONLY_SIMULATED)
-def deny(output: Output, operation: Operation, *, topic: Topic = None, directory: Directory = None) -> None:
+@app.command(**on_this_machine(ONLY_SIMULATED))
+def deny(ctx: typer.Context, operation: Operation, *, topic: Topic = None, directory: Directory = None) -> None:
     """Forbid clients of a simulated lab an operation, on the cluster or on topics.
 
     Examples:
@@ -149,17 +153,18 @@ def deny(output: Output, operation: Operation, *, topic: Topic = None, directory
       kelr lab deny READ --topic orders
       kelr lab deny DESCRIBE --topic '*'
     """
+    output = open_output(ctx)
     lab = simulated(directory, "deny")
     lab.deny(*_resource(operation, topic))
     output.note(f"clients may not {operation.upper()} {_of(topic)}")
 
 
-@with_output(exits=ONLY_SIMULATED)
+@app.command(**on_this_machine(ONLY_SIMULATED))
 def allow(
-    output: Output,
+    ctx: typer.Context,
     operation: Annotated[
         str | None,
-        typer.Argument(metavar="[OPERATION]", help="What was denied; everything without it.", show_default=False),
+        typer.Argument(metavar="OPERATION", help="What was denied; everything without it.", show_default=False),
     ] = None,
     *,
     topic: Topic = None,
@@ -171,6 +176,7 @@ def allow(
       kelr lab allow
       kelr lab allow READ --topic orders
     """
+    output = open_output(ctx)
     lab = simulated(directory, "allow")
     if operation is None:
         if topic is not None:
@@ -182,9 +188,9 @@ def allow(
     output.note(f"clients may {operation.upper()} {_of(topic)}")
 
 
-@with_output(exits=ONLY_SIMULATED)
+@app.command(**on_this_machine(ONLY_SIMULATED))
 def advance(
-    output: Output,
+    ctx: typer.Context,
     milliseconds: Annotated[int, typer.Argument(metavar="MS", help="How far, in milliseconds.", show_default=False)],
     *,
     directory: Directory = None,
@@ -194,6 +200,7 @@ def advance(
     Examples:
       kelr lab advance 3000
     """
+    output = open_output(ctx)
     lab = simulated(directory, "advance")
     lab.advance(milliseconds)
     output.note(f"{milliseconds} ms have passed")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kelr.lab.simulated.lab import SimulatedLab
 
 Directory = Annotated[
-    Path | None, typer.Option("--dir", metavar="DIR", help="Where the lab lives [env: KELR_LAB_DIR].")
+    Path | None, typer.Option("--dir", metavar="DIR", help="Where the lab lives (env: KELR_LAB_DIR).")
 ]
-Brokers = Annotated[list[int], typer.Argument(metavar="BROKER...", help="Ids of brokers, from 1.", show_default=False)]
+Brokers = Annotated[list[int], typer.Argument(metavar="BROKER", help="Ids of brokers, from 1.", show_default=False)]
 NO_LAB = {ExitCode.UNSUPPORTED: "there is no lab, or it does not do what it should"}
 ONLY_SIMULATED = {ExitCode.UNSUPPORTED: "there is no lab, or it runs real Kafka, which cannot do this"}
 CONTROLLER = "controller"

@@ -10,13 +10,15 @@ import typer
 
 from kelr.commands import complete
 from kelr.commands.lab_parts import Directory, next_command, show
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import ExitCode, UsageError
 from kelr.view.output import Output
 
 if TYPE_CHECKING:
     from kelr.lab import LabSpec
     from kelr.lab.simulated.spec import SimulatedSpec
+
+app = typer.Typer(add_completion=False)
 
 REAL = "Real Kafka"
 SIMULATED = "Simulated"
@@ -54,14 +56,16 @@ def _number(name: str, help_text: str) -> Any:
     return typer.Option(f"--{name}", metavar="N", help=help_text, rich_help_panel=SIMULATED)
 
 
-@with_output(
-    exits={
-        ExitCode.CONNECT: "Kafka's jars could not be fetched",
-        ExitCode.UNSUPPORTED: "no Java, no room, a lab is there already, or it does not come up",
-    }
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.CONNECT: "Kafka's jars could not be fetched",
+            ExitCode.UNSUPPORTED: "no Java, no room, a lab is there already, or it does not come up",
+        }
+    )
 )
 def up(
-    output: Output,
+    ctx: typer.Context,
     *,
     brokers: Annotated[int | None, typer.Option("--brokers", metavar="N", help="How many; 3 unless told.")] = None,
     min_isr: Annotated[
@@ -176,6 +180,7 @@ def up(
       kelr lab up --simulated --from orders.kelr
       kelr lab up --simulated --brokers 30 --topics 10000 --partitions 100
     """
+    output = open_output(ctx)
     real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb}
     real |= {"--security": security, "--sasl-mechanism": sasl_mechanism, "--authorizer": authorizer}
     rehearsed = {

@@ -10,25 +10,29 @@ from typing import Annotated
 import typer
 
 from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, show_disk_logs, silence_of_cluster, with_disks
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.session import Session
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode, UsageError
 from kelr.model import Selection, TopicError
+
+app = typer.Typer(add_completion=False)
 
 Lineage = Annotated[
     bool, typer.Option("--lineage", help="Show every epoch of every log, and the offset where two logs part.")
 ]
 
 
-@with_session(
-    exits={
-        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described, or no cluster answered beside the disks",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+            ExitCode.PARTLY_DONE: "some of the topics could not be described, or no cluster answered beside the disks",
+        }
+    )
 )
 def log_info(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     lineage: Lineage = False,
@@ -56,6 +60,7 @@ def log_info(
       kelr log-info --log-dir /var/lib/kafka/data
       kelr log-info orders:1 --log-dir /var/lib/kafka/data -b kafka-1:9092
     """
+    session = open_session(ctx)
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     if log_dir and not logs and not names_cluster(session):
         show_disk_logs(session, log_dir, selection, lineage=lineage)

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
-from kelr.commands.help import KelrGroup
-from kelr.commands.options import with_session
-from kelr.commands.session import Session
+from kelr.commands.options import on_cluster, open_session
 from kelr.errors import ExitCode
 
 ENDPOINTS = "Endpoints"
 
 
-class ReadsByDefault(KelrGroup):
+class ReadsByDefault(typer.core.TyperGroup):
     """``kelr metrics --endpoint ...`` is ``kelr metrics read --endpoint ...``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -32,6 +31,7 @@ class ReadsByDefault(KelrGroup):
 
 
 app = typer.Typer(
+    add_completion=False,
     help="Set Kafka's own gauges against kelr's figures, and serve kelr's as gauges.\n\n"
     "Without COMMAND it reads: `kelr metrics --endpoint kafka-1:9404`.",
     cls=ReadsByDefault,
@@ -83,7 +83,7 @@ TokenFile = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help="Bearer token for the endpoints [env: KELR_METRICS_TOKEN holds it].",
+        help="Bearer token for the endpoints (env: KELR_METRICS_TOKEN holds it].",
         rich_help_panel=ENDPOINTS,
     ),
 ]
@@ -124,16 +124,17 @@ Check = Annotated[
 ]
 
 
-@app.command()
-@with_session(
-    exits={
-        ExitCode.FOUND: "--check found something to be woken for, or saw no partition",
-        ExitCode.CONNECT: "neither an endpoint nor the cluster could be reached",
-        ExitCode.PARTLY_DONE: "some endpoints, or the cluster, could not be reached",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "--check found something to be woken for, or saw no partition",
+            ExitCode.CONNECT: "neither an endpoint nor the cluster could be reached",
+            ExitCode.PARTLY_DONE: "some endpoints, or the cluster, could not be reached",
+        }
+    )
 )
 def read(
-    session: Session,
+    ctx: typer.Context,
     *,
     endpoint: Endpoints = None,
     prometheus: Servers = None,
@@ -151,19 +152,21 @@ def read(
     """Set Kafka's own election gauges against what kelr counts.
 
     Reads the gauges of KIP-966, of elections and of min ISR from Prometheus text
-    endpoints (jmx_exporter with or without rules, Kafka's reporters), a Prometheus
-    server, or Jolokia, several at once, and counts the same on the cluster. Where
-    the two differ it says why, if that is known. An endpoint that is down is a row.
+    endpoints (jmx_exporter with or without rules, Kafka's reporters), a
+    Prometheus server, or Jolokia, several at once, and counts the same on the
+    cluster. Where the two differ it says why, if that is known. An endpoint that
+    is down is a row.
 
     Controllers all publish the figures of the whole cluster: the highest counts.
-    Brokers publish those of the partitions that they lead: they are added up, and a
-    partition without a leader is in none of them.
+    Brokers publish those of the partitions that they lead: they are added up, and
+    a partition without a leader is in none of them.
 
     Examples:
       kelr metrics --endpoint kafka-1:9404 --endpoint kafka-2:9404 -b kafka-1:9092
       kelr metrics --prometheus http://prom:9090 --query-match 'cluster="pay"'
       kelr metrics --jolokia http://kafka-1:8778/jolokia/ -b kafka-1:9092 --check
     """
+    session = open_session(ctx)
     from kelr.commands.metrics_reading import Asked, read_metrics  # noqa: PLC0415 - not for --help
     from kelr.metrics.access import read_access  # noqa: PLC0415
     from kelr.metrics.asked import Kind, endpoint_of  # noqa: PLC0415
@@ -185,10 +188,9 @@ def read(
     read_metrics(session, asked, check=check)
 
 
-@app.command()
-@with_session(exits={ExitCode.DONE: "ended by SIGTERM"})
+@app.command(**on_cluster({ExitCode.DONE: "ended by SIGTERM"}))
 def export(
-    session: Session,
+    ctx: typer.Context,
     *,
     listen: Annotated[
         str,
@@ -237,6 +239,7 @@ def export(
       kelr metrics export -b kafka-1:9092
       kelr metrics export --listen 0.0.0.0:9966 --interval 30 --context prod
     """
+    session = open_session(ctx)
     from kelr.commands.metrics_export import run_exporter  # noqa: PLC0415 - not for --help
     from kelr.metrics.access import read_access  # noqa: PLC0415
     from kelr.metrics.asked import Kind, endpoint_of  # noqa: PLC0415

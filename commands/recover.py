@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
-from kelr.commands.recover_after import CONSENT, hold, log, resume, status, undo
-from kelr.commands.session import Session
+from kelr.commands import complete, recover_after
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
+from kelr.commands.recover_after import CONSENT
 from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(
-    help="Bring many partitions back with a plan that is reviewed, applied and verified.", no_args_is_help=True
+    add_completion=False,
+    help="Bring many partitions back with a plan that is reviewed, applied and verified.",
+    no_args_is_help=True,
 )
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr recover plan` wrote.")]
@@ -31,12 +32,9 @@ OfTopic = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 
 
-@app.command()
-@with_session(
-    local_with="log_dir", exits={ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}
-)
+@app.command(**on_cluster({ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}))
 def collect(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save it.")],
@@ -59,15 +57,17 @@ def collect(
 ) -> None:
     """Save what replicas' logs hold: of live brokers, or from a dead broker's disk.
 
-    Live, of every leaderless or unsafe partition, or of those that are named. With
-    --log-dir on the host of a dead broker it needs no cluster, reads only, and
-    takes no lock. `kelr recover plan --logs FILE` then counts that broker's log.
+    Live, of every leaderless or unsafe partition, or of those that are named.
+    With --log-dir on the host of a dead broker it needs no cluster, reads only,
+    and takes no lock. `kelr recover plan --logs FILE` then counts that broker's
+    log.
 
     Examples:
       kelr recover collect --out incident.kelr -b kafka-1:9092
       kelr recover collect --log-dir /var/lib/kafka/data --out broker-3.kelr
       kelr recover collect --merge one.kelr --merge three.kelr --out disks.kelr
     """
+    session = open_session(ctx, local=log_dir is not None)
     from kelr.commands.recover_collect import collect_disks, collect_live, merge_files  # noqa: PLC0415 - not for --help
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
@@ -83,15 +83,16 @@ def collect(
         collect_live(session, selection, out, everything=all_topic_partitions, overwrite=overwrite)
 
 
-@app.command()
-@with_session(
-    exits={
-        ExitCode.REFUSED: "a file or a broker is not what the options say; nothing was planned",
-        ExitCode.PARTLY_DONE: "some topics could not be described",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.REFUSED: "a file or a broker is not what the options say; nothing was planned",
+            ExitCode.PARTLY_DONE: "some topics could not be described",
+        }
+    )
 )
 def plan(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     logs: Logs = None,
@@ -146,9 +147,9 @@ def plan(
     whom it elects, or take elections out: it is then worked out again when it is
     applied.
 
-    The plan waits for whoever may come back. With --gone it does not wait for those
-    brokers, and says what is lost without them; what their disks still hold counts
-    all the same (--logs), and can be rescued.
+    The plan waits for whoever may come back. With --gone it does not wait for
+    those brokers, and says what is lost without them; what their disks still hold
+    counts all the same (--logs), and can be rescued.
 
     Examples:
       kelr recover plan -b kafka-1:9092
@@ -157,6 +158,7 @@ def plan(
       kelr recover plan 'orders-*' --markdown --snapshot incident.kelr
       kelr recover plan --export by-hand/ --out plan.json -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_plan import plan_and_show, read_options  # noqa: PLC0415 - not for --help
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
@@ -179,15 +181,16 @@ def plan(
     plan_and_show(session, wanted)
 
 
-@app.command()
-@with_session(
-    exits={
-        ExitCode.REFUSED: "refused for safety, not agreed to, or, in a dry run, would be; nothing was changed",
-        ExitCode.PARTLY_DONE: "some of the partitions did not get their leader",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.REFUSED: "refused for safety, not agreed to, or, in a dry run, would be; nothing was changed",
+            ExitCode.PARTLY_DONE: "some of the partitions did not get their leader",
+        }
+    )
 )
 def apply(
-    session: Session,
+    ctx: typer.Context,
     file: PlanFile,
     *,
     topic: OfTopic = None,
@@ -234,16 +237,17 @@ def apply(
 ) -> None:
     """Carry out a plan, after checking that all that it stands on still holds.
 
-    What has changed since is named field by field, and those elections are refused;
-    the rest goes on. Every request is journalled before it is sent, so that a kelr
-    that is killed is resumed or undone. Without a terminal and without --yes this
-    is a dry run.
+    What has changed since is named field by field, and those elections are
+    refused; the rest goes on. Every request is journalled before it is sent, so
+    that a kelr that is killed is resumed or undone. Without a terminal and
+    without --yes this is a dry run.
 
     Examples:
       kelr recover apply plan.json -b kafka-1:9092
       kelr recover apply plan.json --batch 10 --pause 30 -b kafka-1:9092
       kelr recover apply plan.json --yes --accept-loss 19 -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_apply import carry_out, read_options  # noqa: PLC0415 - not for --help
 
     wanted = read_options(
@@ -261,15 +265,16 @@ def apply(
     carry_out(session, wanted)
 
 
-@app.command()
-@with_session(
-    exits={
-        ExitCode.FOUND: "something is not well, not yet well, or could not be looked at",
-        ExitCode.REFUSED: "the plan is of another cluster",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "something is not well, not yet well, or could not be looked at",
+            ExitCode.REFUSED: "the plan is of another cluster",
+        }
+    )
 )
 def verify(
-    session: Session,
+    ctx: typer.Context,
     file: PlanFile,
     *,
     topic: OfTopic = None,
@@ -281,13 +286,15 @@ def verify(
     """Look past the elections of a plan: is everything as it should be?
 
     Leader, ISR and replica order; replicas' logs, cut where they were to be; the
-    last stable offset, and transactions that nobody will end; consumer groups that
-    stand beyond the new end, or have read what is gone. Each with what mends it.
+    last stable offset, and transactions that nobody will end; consumer groups
+    that stand beyond the new end, or have read what is gone. Each with what mends
+    it.
 
     Examples:
       kelr recover verify plan.json -b kafka-1:9092
       kelr recover verify plan.json --wait-for 300 -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_verify import WAIT_S, verify_and_show  # noqa: PLC0415 - not for --help
 
     if wait_for is not None and not 0 < wait_for <= 86_400:
@@ -297,5 +304,4 @@ def verify(
         raise typer.Exit(ExitCode.FOUND)
 
 
-for command in (status, resume, undo, hold, log):
-    app.command()(command)
+app.add_typer(recover_after.app)

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import with_session
-from kelr.commands.session import Session
+from kelr.commands.options import on_cluster, open_session
 from kelr.errors import ExitCode, UsageError
+
+app = typer.Typer(add_completion=False)
 
 CONSENT = "Consent"
 Yes = Annotated[
@@ -23,37 +24,38 @@ _SETTLED = {
 }
 
 
-@with_session(
-    exits={ExitCode.FOUND: "something is left to put right", ExitCode.REFUSED: "the plan is of another cluster"}
+@app.command(
+    **on_cluster({ExitCode.FOUND: "something is left to put right", ExitCode.REFUSED: "the plan is of another cluster"})
 )
 def status(
-    session: Session,
+    ctx: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[PLAN]", help="Look at this plan's partitions, too, journal or not.")
+        Path | None, typer.Argument(metavar="PLAN", help="Look at this plan's partitions, too, journal or not.")
     ] = None,
 ) -> None:
     """Show what earlier runs left behind: open journals, replica orders, configs.
 
-    With a plan, partitions that still have the order of an election are found even
-    where the journal is lost, or is on another machine.
+    With a plan, partitions that still have the order of an election are found
+    even where the journal is lost, or is on another machine.
 
     Examples:
       kelr recover status -b kafka-1:9092
       kelr recover status plan.json -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_settle import show_what_is_left  # noqa: PLC0415 - not for --help
 
     if not show_what_is_left(session, file):
         raise typer.Exit(ExitCode.FOUND)
 
 
-@with_session(exits=_SETTLED)
+@app.command(**on_cluster(_SETTLED))
 def resume(
-    session: Session,
+    ctx: typer.Context,
     journal: Annotated[
         str | None,
         typer.Argument(
-            metavar="[JOURNAL]",
+            metavar="JOURNAL",
             autocompletion=complete.recoveries,
             help="Its name, file or plan; the newest open one if not given.",
         ),
@@ -70,18 +72,19 @@ def resume(
       kelr recover resume -b kafka-1:9092
       kelr recover resume --yes -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_settle import go_on  # noqa: PLC0415 - not for --help
 
     go_on(session, journal, yes=yes)
 
 
-@with_session(exits=_SETTLED)
+@app.command(**on_cluster(_SETTLED))
 def undo(
-    session: Session,
+    ctx: typer.Context,
     journal: Annotated[
         str | None,
         typer.Argument(
-            metavar="[JOURNAL|PLAN]",
+            metavar="JOURNAL|PLAN",
             autocompletion=complete.recoveries,
             help="A journal's name or file, or a plan; the newest open journal if not given.",
         ),
@@ -91,24 +94,25 @@ def undo(
 ) -> None:
     """Put replica orders and configs back as they were before a run.
 
-    Elections cannot be undone, and are named. What somebody else has changed since
-    is left alone, and named too. Asks first.
+    Elections cannot be undone, and are named. What somebody else has changed
+    since is left alone, and named too. Asks first.
 
     Examples:
       kelr recover undo -b kafka-1:9092
       kelr recover undo --yes -b kafka-1:9092
       kelr recover undo plan.json -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_settle import take_back  # noqa: PLC0415 - not for --help
 
     take_back(session, journal, yes=yes)
 
 
-@with_session(exits=_SETTLED)
+@app.command(**on_cluster(_SETTLED))
 def hold(
-    session: Session,
+    ctx: typer.Context,
     target: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", autocompletion=complete.topics, help="The one topic to hold.")
+        str | None, typer.Argument(metavar="TOPIC", autocompletion=complete.topics, help="The one topic to hold.")
     ] = None,
     *,
     topic: Annotated[
@@ -146,6 +150,7 @@ def hold(
       kelr recover hold orders --dry-run -b kafka-1:9092
       kelr recover hold orders --yes-clear-elr-of orders -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.recover_hold import hold as hold_it  # noqa: PLC0415 - not for --help
 
     named = [name for name in (target, topic) if name is not None]
@@ -154,9 +159,9 @@ def hold(
     hold_it(session, named[0], yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
 
 
-@with_session()
+@app.command(**on_cluster())
 def log(
-    session: Session,
+    ctx: typer.Context,
     *,
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="Only what is newer: 2h, or 2026-08-20T03:12:00Z.")
@@ -178,6 +183,7 @@ def log(
       kelr recover log --topic orders -o json
       kelr recover log --context production
     """
+    session = open_session(ctx)
     from kelr.commands.recover_settle import show_log  # noqa: PLC0415 - not for --help
 
     show_log(session, since=since, topics=topic or ())

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import typer
 import typer.core
 import typer.main
-
-from kelr.commands.help import KelrCommand, KelrGroup
-from kelr.commands.options import exits_of
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A command's name, its group and sentence in the help, and where it is: ``module:function`` or ``module:app``."""
+    """A command's name, its group and sentence in the help, and the module whose `app` it is."""
 
     name: str
     group: str
@@ -29,126 +25,124 @@ COMMANDS: tuple[Registered, ...] = (
         "describe",
         "Look",
         "Show leader, ISR, ELR and LastKnownELR of partitions, and where each stands",
-        "kelr.commands.describe:describe",
+        "kelr.commands.describe",
     ),
     Registered(
         "watch",
         "Look",
         "Watch what is leaderless or unsafe, what it waits for, and what changes",
-        "kelr.commands.watch:watch",
+        "kelr.commands.watch",
     ),
     Registered(
         "log-info",
         "Look",
         "Show what the log of every replica holds, and how far each is behind the best",
-        "kelr.commands.log_info:log_info",
+        "kelr.commands.log_info",
     ),
     Registered(
         "history",
         "Look",
         "Tell what happened to partitions and brokers, and why, from the metadata log",
-        "kelr.commands.history:history",
+        "kelr.commands.history",
     ),
     Registered(
         "snapshot",
         "Look",
         "Save everything that kelr knows of a cluster in one file",
-        "kelr.commands.snapshot:snapshot",
+        "kelr.commands.snapshot",
     ),
     Registered(
         "metrics",
         "Look",
         "Set Kafka's own gauges against kelr's figures, and serve kelr's as gauges",
-        "kelr.commands.metrics:app",
+        "kelr.commands.metrics",
     ),
     Registered(
         "report",
         "Look",
         "Write the page for an incident's review: what happened, why, and what was lost",
-        "kelr.commands.report:report",
+        "kelr.commands.report",
     ),
     Registered(
         "explain",
         "Decide",
         "Explain who would be elected, by which rule, and what would be lost",
-        "kelr.commands.explain:explain",
+        "kelr.commands.explain",
     ),
     Registered(
         "whatif",
         "Decide",
         "Show what brokers take with them if they stop, and how to restart them safely",
-        "kelr.commands.whatif:whatif",
+        "kelr.commands.whatif",
     ),
     Registered(
         "elect",
         "Recover",
         "Elect leaders, after showing who, why, and what would be lost",
-        "kelr.commands.elect:elect",
+        "kelr.commands.elect",
     ),
     Registered(
         "recover",
         "Recover",
         "Bring many partitions back with a plan that is reviewed, applied and verified",
-        "kelr.commands.recover:app",
+        "kelr.commands.recover",
     ),
     Registered(
         "rescue",
         "Recover",
         "Save the records that an election would truncate, and produce them again",
-        "kelr.commands.rescue:app",
+        "kelr.commands.rescue",
     ),
     Registered(
         "fleet",
         "Fleet",
         "Look at whole fleets on Spark: ingest, assess, exposure, report",
-        "kelr.commands.fleet:app",
+        "kelr.commands.fleet",
     ),
     Registered(
         "simulate",
         "Rehearse",
         "Run a scenario on the state machine, and print each state and decision",
-        "kelr.commands.simulate:simulate",
+        "kelr.commands.simulate",
     ),
     Registered(
         "lab",
         "Rehearse",
         "Run a cluster on this machine, real Kafka or simulated, and incidents on it",
-        "kelr.commands.lab:app",
+        "kelr.commands.lab",
     ),
     Registered(
         "demo",
         "Rehearse",
         "Show an incident from start to end on a cluster of its own",
-        "kelr.commands.demo:demo",
+        "kelr.commands.demo",
     ),
     Registered(
         "doctor",
         "Look",
         "Check a cluster before an incident: what it supports, and what will hurt",
-        "kelr.commands.doctor:doctor",
+        "kelr.commands.doctor",
     ),
     Registered(
         "context",
         "Set up",
         "Name clusters, choose one, and keep its secrets out of files",
-        "kelr.commands.context:app",
+        "kelr.commands.context",
     ),
     Registered(
         "config",
         "Set up",
         "Show the settings of kelr, and who says so",
-        "kelr.commands.config:app",
+        "kelr.commands.config",
     ),
     Registered(
         "errors",
         "Scripts",
         "Tell what an error means, how it comes about, and what to do",
-        "kelr.commands.errors:errors",
+        "kelr.commands.errors",
     ),
-    Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema:schema"),
-    Registered(
-        "completion", "Scripts", "Print the completion script of a shell", "kelr.commands.completion:completion"
-    ),
+    Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema"),
+    Registered("completion", "Scripts", "Print the completion script of a shell", "kelr.commands.completion"),
 )
 
 
@@ -157,39 +151,10 @@ class LazyCommand(typer.core.TyperCommand):
 
     def __init__(self, registered: Registered) -> None:
         super().__init__(registered.name, help=registered.summary, rich_help_panel=registered.group)
-        self._registered = registered
+        self._where = registered.where
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the command itself."""
-        return load(self._registered).make_context(info_name, args, parent, **extra)
-
-
-def load(registered: Registered) -> Any:
-    """Import the command and make it ready to run."""
-    module_name, _, attribute = registered.where.partition(":")
-    found = getattr(import_module(module_name), attribute)
-    command = _group(found) if isinstance(found, typer.Typer) else _command(found, registered.name)
-    command.name = registered.name
-    return command
-
-
-def _command(function: Any, name: str) -> Any:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name, cls=KelrCommand)(function)
-    command = typer.main.get_command(app)
-    command.kelr_exits = exits_of(function)  # type: ignore[attr-defined]
-    return command
-
-
-def _group(app: typer.Typer) -> Any:
-    chosen = app.info.cls
-    app.info.cls = chosen if isinstance(chosen, type) and issubclass(chosen, KelrGroup) else KelrGroup
-    app.rich_markup_mode = None
-    for info in app.registered_commands:
-        info.cls = KelrCommand
-    group = typer.main.get_group(app)
-    for info in app.registered_commands:
-        for command in group.commands.values():
-            if info.callback is not None and command.name == (info.name or info.callback.__name__.replace("_", "-")):
-                command.kelr_exits = exits_of(info.callback)  # type: ignore[attr-defined]
-    return group
+        command = typer.main.get_command(import_module(self._where).app)
+        command.name = info_name
+        return command.make_context(info_name, args, parent, **extra)

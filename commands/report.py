@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode
+
+app = typer.Typer(add_completion=False)
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="Where to write it: .html for a page, .md for a chat channel.")
@@ -39,15 +40,17 @@ Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="What
 Force = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace the file if it exists.")]
 
 
-@with_session(
-    exits={
-        ExitCode.USAGE: "wrong usage, a bad input file, or the report exists already",
-        ExitCode.REFUSED: "two of the files are of different clusters",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described; the report says which",
-    },
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.USAGE: "wrong usage, a bad input file, or the report exists already",
+            ExitCode.REFUSED: "two of the files are of different clusters",
+            ExitCode.PARTLY_DONE: "some of the topics could not be described; the report says which",
+        }
+    )
 )
 def report(
-    session: Session,
+    ctx: typer.Context,
     file: File,
     targets: Targets = None,
     *,
@@ -67,8 +70,8 @@ def report(
     It is made of everything that there is: what happened and when (--metadata-log
     or --bootstrap-controller), what the logs held, why who was elected, what kelr
     did and who ran it (its audit log on this machine), what was lost and how sure
-    that is, and what to do next. What is not there is said. One file, no script, no
-    network; it prints well.
+    that is, and what to do next. What is not there is said. One file, no script,
+    no network; it prints well.
 
     Without a target it is about every partition that was in trouble, was planned
     for, or was changed. The cluster is only read.
@@ -79,6 +82,7 @@ def report(
       kelr report review.html 'orders-*' --since 3h --snapshot after.kelr
       kelr report review.md -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.reporting import Wanted, write_report  # noqa: PLC0415 - not for --help
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)

@@ -8,13 +8,22 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_output, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import (
+    AllPartitions,
+    Partitions,
+    Targets,
+    Topics,
+    on_cluster,
+    on_this_machine,
+    open_output,
+    open_session,
+)
 from kelr.errors import ExitCode, UsageError
-from kelr.view.output import Output
 
 app = typer.Typer(
-    help="Save the records that an election would truncate, and produce them again.", no_args_is_help=True
+    add_completion=False,
+    help="Save the records that an election would truncate, and produce them again.",
+    no_args_is_help=True,
 )
 
 SUFFIX = ".kelr-rescue"
@@ -22,7 +31,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A file that `kelr re
 Only = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TARGET]...",
+        metavar="TARGET",
         autocompletion=complete.targets,
         help="Only these partitions of the file.",
         show_default=False,
@@ -30,15 +39,16 @@ Only = Annotated[
 ]
 
 
-@app.command()
-@with_session(
-    exits={
-        ExitCode.PARTLY_DONE: "some of the records could not be read, or what is lost is not known of every partition;"
-        " the output and the file say which"
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.PARTLY_DONE: "some of the records could not be read, or what is lost is not known of every"
+            " partition; the output and the file say which"
+        }
+    )
 )
 def dump(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save them; ends in .kelr-rescue.")],
@@ -85,12 +95,12 @@ def dump(
 
     Of each partition: what other replicas hold and the replica that leads, or is
     to lead, does not; read from their brokers beyond the high watermark, or from
-    disks. Who is to lead is what --elect or the plan says, else what `kelr explain`
-    advises. --elect takes a broker that is down, too, whose return would elect it:
-    its own disk, or what was collected of it, says where its log ends. Without a
-    cluster that answers, all that cannot be compared is saved. Batches are kept
-    byte for byte, their checksums verified. What could not be read is named, in
-    the file too. Nothing is changed.
+    disks. Who is to lead is what --elect or the plan says, else what `kelr
+    explain` advises. --elect takes a broker that is down, too, whose return would
+    elect it: its own disk, or what was collected of it, says where its log ends.
+    Without a cluster that answers, all that cannot be compared is saved. Batches
+    are kept byte for byte, their checksums verified. What could not be read is
+    named, in the file too. Nothing is changed.
 
     Examples:
       kelr rescue dump orders:1 --out orders.kelr-rescue -b kafka-1:9092
@@ -98,6 +108,7 @@ def dump(
       kelr rescue dump orders --elect 1 --log-dir /mnt/b1 --out x.kelr-rescue
       kelr rescue dump orders:1 --log-dir /mnt/broker-1/kafka --out one.kelr-rescue
     """
+    session = open_session(ctx)
     from kelr.commands.rescue_find import DumpOptions  # noqa: PLC0415 - not for --help
     from kelr.commands.rescuing import dump_records  # noqa: PLC0415
 
@@ -123,10 +134,11 @@ def dump(
     dump_records(session, options)
 
 
-@app.command()
-@with_output(exits={ExitCode.PARTLY_DONE: "the file does not hold all that was asked for when it was made"})
+@app.command(
+    **on_this_machine({ExitCode.PARTLY_DONE: "the file does not hold all that was asked for when it was made"})
+)
 def show(
-    output: Output,
+    ctx: typer.Context,
     file: File,
     targets: Only = None,
     *,
@@ -142,20 +154,22 @@ def show(
       kelr rescue show orders.kelr-rescue
       kelr rescue show orders.kelr-rescue orders:1 --records -o ndjson
     """
+    output = open_output(ctx)
     from kelr.commands.rescue_show import show_file  # noqa: PLC0415 - not for --help
 
     show_file(output, file, targets or (), records=records, full=full)
 
 
-@app.command()
-@with_session(
-    exits={
-        ExitCode.REFUSED: "refused for safety, or the answer was no; nothing was produced",
-        ExitCode.PARTLY_DONE: "some of the records could not be produced; the same command goes on",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.REFUSED: "refused for safety, or the answer was no; nothing was produced",
+            ExitCode.PARTLY_DONE: "some of the records could not be produced; the same command goes on",
+        }
+    )
 )
 def replay(
-    session: Session,
+    ctx: typer.Context,
     file: File,
     targets: Only = None,
     *,
@@ -210,6 +224,7 @@ def replay(
       kelr rescue replay orders.kelr-rescue --dry-run -b kafka-1:9092
       kelr rescue replay orders.kelr-rescue orders:1 --to rescued -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.replaying import replay_records  # noqa: PLC0415 - not for --help
     from kelr.rescue.replay_plan import ReplayOptions  # noqa: PLC0415
 

@@ -7,14 +7,13 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import typer
 
 from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
-from kelr.commands.options import RunState
 from kelr.errors import ExitCode, KelrError
 from kelr.interrupts import is_pending
 from kelr.view.streams import prepare_streams
@@ -24,33 +23,30 @@ _GC_THRESHOLD = 100_000
 
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
-# Typer does not export Click's base classes, and newer versions carry Click under a private name.
-_CLICK_ERROR: type[Exception] = next(cls for cls in typer.BadParameter.__mro__ if cls.__name__ == "ClickException")
-
 
 def run(words: list[str]) -> int:
     """Run kelr and return its exit code. Errors are printed here and nowhere else."""
     # Pages come and go without cycles; looking for garbage among all that is loaded takes a tenth of a short run.
     gc.set_threshold(_GC_THRESHOLD)
     prepare_streams()
-    state = [RunState()]
+    debug = "--debug" in words
     try:
-        code = _run(words, state)
+        code = _run(words)
         sys.stdout.flush()
     except KelrError as error:
-        code = _failed(error, debug=state[0].debug)
-    except _CLICK_ERROR as error:
-        code = _misused(error, words)
+        code = _failed(error, debug=debug)
+    except typer.TyperException as error:
+        code = _misused(error)
     except (KeyboardInterrupt, typer.Abort) as interruption:
         code = interrupted(str(interruption))
     except BrokenPipeError:
         _give_up_stdout()
         code = PIPE_CLOSED
     except OSError as error:
-        code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=state[0].debug)
+        code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=debug)
     except Exception as error:
         # Python makes a RuntimeError of an interrupt where a class is being made.
-        code = interrupted() if is_pending() else _defect(error, debug=state[0].debug)
+        code = interrupted() if is_pending() else _defect(error, debug=debug)
     return _flushed(code)
 
 
@@ -66,18 +62,15 @@ def _flushed(code: int) -> int:
     return code
 
 
-def _run(arguments: list[str], state: list[RunState]) -> int:
+def _run(words: list[str]) -> int:
     group = build()
-    context: Any = None
     try:
-        context = group.make_context("kelr", arguments, obj=state[0])
-        with context:
+        with group.make_context("kelr", words) as context:
             group.invoke(context)
     except typer.Exit as exit_:
         return exit_.exit_code
-    finally:
-        if context is not None and isinstance(context.obj, RunState):
-            state[0] = context.obj
+    except SystemExit as exit_:  # of Typer's options for completion
+        return int(exit_.code or 0)
     return ExitCode.DONE
 
 
@@ -98,30 +91,12 @@ def _read_by_a_person() -> bool:
         return False
 
 
-def _misused(error: Any, arguments: Sequence[str]) -> int:
+def _misused(error: Any) -> int:
     """Typer's own complaints, in kelr's words and with kelr's exit code."""
-    context = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".")
-    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
-        sys.stdout.write(context.get_help() + "\n")
-        return int(ExitCode.USAGE)
-    path = context.command_path if context is not None else _command_path(arguments)
-    _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {path} --help"])
+    if message:  # else nothing was typed, and the help has been shown
+        _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {error.ctx.command_path} --help"])
     return int(ExitCode.USAGE)
-
-
-def _command_path(arguments: Iterable[str]) -> str:
-    """The command that these arguments name.
-
-    An option without its value is noticed before its command has a context.
-    """
-    names, command = ["kelr"], build()
-    for word in arguments:
-        found = getattr(command, "commands", {}).get(word)
-        if found is not None:
-            names.append(word)
-            command = found.make_context(word, [], resilient_parsing=True).command
-    return " ".join(names)
 
 
 def _defect(error: Exception, *, debug: bool) -> int:

@@ -8,20 +8,21 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import UsageError
-from kelr.view.output import Output
+
+app = typer.Typer(add_completion=False)
 
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", autocompletion=complete.outputs, help="Which output; without it the names are listed."
+        metavar="NAME", autocompletion=complete.outputs, help="Which output; without it the names are listed."
     ),
 ]
 
 
-@with_output()
-def schema(output: Output, name: Name = None) -> None:
+@app.command(**on_this_machine())
+def schema(ctx: typer.Context, name: Name = None) -> None:
     """Print the JSON Schema of an output.
 
     It describes what -o json and -o yaml write; an item is a line of -o ndjson.
@@ -30,6 +31,7 @@ def schema(output: Output, name: Name = None) -> None:
       kelr schema
       kelr schema describe > describe.schema.json
     """
+    output = open_output(ctx)
     from kelr.view.schema import SCHEMAS  # noqa: PLC0415 - not for --help
 
     if name is None:

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr.commands.settings import DEFAULT_TIMEOUT_S, Resolved, Settings, resolve
-from kelr.errors import RefusedError, UsageError
+from kelr.errors import KelrError, RefusedError, UsageError
+from kelr.view.following import with_connection
 
 if TYPE_CHECKING:
     from kelr.model import Selection
@@ -37,6 +38,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if isinstance(error, KelrError):
+            error.next_step = with_connection(error.next_step or "", self.connection_flags) or None
         if self._source is not None:
             self._warn()
             self._say_what_is_silent(self._source)

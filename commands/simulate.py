@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.options import with_output
+from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import BadInputError, ExitCode, UsageError
 from kelr.view.output import Output
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from kelr.simulation.language import Scenario, ScenarioError
+
+app = typer.Typer(add_completion=False)
 
 STDIN = "-"
 SUFFIX = ".txt"
@@ -31,7 +33,7 @@ _HOW_TO_WRITE = "docs/scenarios.md has every directive with an example"
 Files = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Scenario files, names of scenarios that come with kelr, or - for stdin.",
         show_default=False,
     ),
@@ -42,9 +44,9 @@ Rewrite = Annotated[bool, typer.Option("--rewrite", help="Write what is printed 
 ListThem = Annotated[bool, typer.Option("--list", help="List the scenarios that come with kelr.")]
 
 
-@with_output(exits={ExitCode.FOUND: "--check found a scenario that prints something else"})
+@app.command(**on_this_machine({ExitCode.FOUND: "--check found a scenario that prints something else"}))
 def simulate(
-    output: Output,
+    ctx: typer.Context,
     files: Files = None,
     *,
     step: Step = False,
@@ -55,10 +57,10 @@ def simulate(
     """Run a scenario on the state machine, and print each state and decision.
 
     A scenario tells what happens to a cluster, one directive a line: brokers that
-    crash, replicas that lag, records that are produced, elections. kelr plays it by
-    the rules of a Kafka version, or of the whole of KIP-966, and says after each
-    directive where the partitions stand, and what of the committed records is left.
-    It needs no cluster. docs/scenarios.md is the page to write one from.
+    crash, replicas that lag, records that are produced, elections. kelr plays it
+    by the rules of a Kafka version, or of the whole of KIP-966, and says after
+    each directive where the partitions stand, and what of the committed records
+    is left. It needs no cluster. docs/scenarios.md is the page to write one from.
 
     Examples:
       kelr simulate --list
@@ -66,6 +68,7 @@ def simulate(
       kelr simulate incident.txt --step
       kelr simulate incident.txt --check
     """
+    output = open_output(ctx)
     if sum((list_them, step, check, rewrite)) > 1:
         raise UsageError("--list, --step, --check and --rewrite exclude each other", next_step="give one of them")
     if list_them:

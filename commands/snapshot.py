@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, with_disks
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
-from kelr.commands.session import Session, now_ms
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
+from kelr.commands.session import now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode, UsageError
+
+app = typer.Typer(add_completion=False)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; ends in .kelr by custom.")]
 NoLogs = Annotated[
@@ -20,9 +22,9 @@ NoLogs = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]
 
 
-@with_session(exits={ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"})
+@app.command(**on_cluster({ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}))
 def snapshot(
-    session: Session,
+    ctx: typer.Context,
     file: File,
     targets: Targets = None,
     *,
@@ -40,9 +42,10 @@ def snapshot(
     all partitions or of those that are named. Every command that looks takes the
     file with --snapshot. No secret is in it.
 
-    --log-dir reads a dead broker's disk as well; nothing is written there. Where no
-    cluster is named the file holds the disk alone, as `kelr recover collect` saves
-    it: bring it to a machine that reaches the cluster, and add it with --logs.
+    --log-dir reads a dead broker's disk as well; nothing is written there. Where
+    no cluster is named the file holds the disk alone, as `kelr recover collect`
+    saves it: bring it to a machine that reaches the cluster, and add it with
+    --logs.
 
     Examples:
       kelr snapshot incident.kelr -b kafka-1:9092
@@ -50,6 +53,7 @@ def snapshot(
       kelr snapshot broker-3.kelr --log-dir /var/lib/kafka/data
       kelr snapshot incident.kelr --logs broker-3.kelr -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.sources.snapshot_file import save_snapshot  # noqa: PLC0415 - not for --help
     from kelr.view.describe import NOTHING_READ  # noqa: PLC0415
     from kelr.view.saved import Saved, show_saved  # noqa: PLC0415

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.errors import ExitCode, UsageError
+
+app = typer.Typer(add_completion=False)
 
 Interval = Annotated[
     str,
@@ -24,15 +25,17 @@ For = Annotated[
 ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help="Leave out Kafka's own topics.")]
 
 
-@with_session(
-    exits={
-        ExitCode.FOUND: "--for ran out before everything was healthy",
-        ExitCode.USAGE: "wrong usage, or none of the named topics exists",
-        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "--for ran out before everything was healthy",
+            ExitCode.USAGE: "wrong usage, or none of the named topics exists",
+            ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
+        }
+    )
 )
 def watch(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     interval: Interval = "2s",
@@ -56,6 +59,7 @@ def watch(
       kelr watch --until-healthy --for 30m -b kafka-1:9092
       kelr watch -o ndjson -b kafka-1:9092
     """
+    session = open_session(ctx)
     from kelr.commands.watching import WatchOptions, read_time_s, watch_cluster  # noqa: PLC0415 - not for --help
 
     if session.settings.saved is not None:

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
-from kelr.commands.session import Session
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode
+
+app = typer.Typer(add_completion=False)
 
 OUTAGE = "What happens"
 RESTART = "Restarts"
@@ -124,16 +125,18 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="
 All = Annotated[bool, typer.Option("--all", help="Show all, whatever their number.")]
 
 
-@with_session(
-    exits={
-        ExitCode.FOUND: "--check: it is not safe, or not known to be",
-        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
-        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described",
-    }
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "--check: it is not safe, or not known to be",
+            ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+            ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
+            ExitCode.PARTLY_DONE: "some of the topics could not be described",
+        }
+    )
 )
 def whatif(
-    session: Session,
+    ctx: typer.Context,
     targets: Targets = None,
     *,
     stop: Stop = None,
@@ -170,6 +173,7 @@ def whatif(
       kelr whatif --restart 3 --check && ssh kafka-3 systemctl restart kafka
       kelr whatif --restart-order
     """
+    session = open_session(ctx)
     from kelr.commands.asking_whatif import answer  # noqa: PLC0415 - not for --help
     from kelr.commands.whatif_question import read_question  # noqa: PLC0415
 

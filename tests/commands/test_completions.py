@@ -183,6 +183,7 @@ def test_what_a_cluster_has_is_offered(
         ("explain --why last", ["last-known-leader"]),
         ("-o y", ["yaml"]),
         ("describe --leaderl", ["--leaderless"]),
+        ("describe --unavail", []),
         ("describe -b ", []),
         ("desc", ["describe"]),
         ("-b host:1 log", ["log-info"]),

@@ -33,6 +33,7 @@ def parse(words: list[str]) -> None:
         except typer.Exit:
             # --version, --help
             return
+        command = context.command  # of a command that was found by its name alone, the command itself
         if not hasattr(command, "commands"):
             return
         name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])

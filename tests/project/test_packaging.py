@@ -128,11 +128,12 @@ def test_runs_with_its_run_time_dependencies_alone(empty_environment: Path, tmp_
     python = empty_environment / "bin" / "python"
     assert _output(python, "-m", "kelr", "--version", cwd=tmp_path) == f"kelr {__version__}\n"
     help_text = _output(python, "-m", "kelr", "--help", cwd=tmp_path)
-    commands = re.findall(r"^  ([a-z-]+)  ", help_text, re.MULTILINE)
+    commands = re.findall(r"^│ ([a-z-]+)  ", help_text, re.MULTILINE)
     assert {"describe", "log-info", "explain", "snapshot", "lab", "demo", "schema"} <= set(commands)
     for command in commands:
         if not command.startswith("-"):
-            assert _output(python, "-m", "kelr", command, "--help", cwd=tmp_path).startswith(f"Usage: kelr {command}")
+            shown = _output(python, "-m", "kelr", command, "--help", cwd=tmp_path)
+            assert shown.lstrip().startswith(f"Usage: kelr {command}")
 
 
 def test_the_entry_point_is_the_main_function(wheel: Path) -> None:
