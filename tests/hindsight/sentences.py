@@ -71,6 +71,7 @@ UNJUDGED: Mapping[str, str] = {
     "engine/metadata_log.py": "__cluster_metadata elects by Raft: nothing of it is in the simulated cluster",
     "engine/checkup/": "of versions, nodes, rights and disks, which simulated brokers lack; tests/cluster has them",
     "engine/outages/": "worst sets and restart orders: sums over `tally`, which tests/engine sums again",
+    "engine/reordering.py": "why Kafka 4.4 refuses an order: tests/cluster/test_cordons.py asks it",
     "engine/patterns.py": "names of patterns of many partitions, each decided once as any partition is",
     "engine/planning/last_look.py": "the fences again without logs, between two requests: tests/recovery",
     "engine/planning/stock.py": "how a plan is written for Kafka's own tools",
@@ -113,6 +114,10 @@ UNREACHED: Mapping[str, str] = {
     ),
     "engine/planning/words.py:_disks: before the plan": "time stands still while disks are read",
     "engine/planning/words.py:_disks: This stands on what an earlier look read": "nobody keeps an earlier look here",
+    **dict.fromkeys(
+        ("engine/decide.py:_cordons", "engine/planning/choice.py:_left", "engine/planning/words.py:_leaving: cordoned"),
+        "nobody cordons a broker here: tests/cluster/test_cordons.py does, on Kafka 4.4",
+    ),
     "engine/planning/words.py:late_election": "each request is answered here",
 }
 """What no incident can reach, by the beginning of its name in `Reach.missed`."""
