@@ -40,6 +40,7 @@ class Silent:
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
+        self.paused_s = 0.0
 
     def bootstrap_nodes(self) -> Mapping[str, NodeAddress]:
         return {"bootstrap-0": NodeAddress("kafka-1", 9092)}
@@ -53,8 +54,11 @@ class Silent:
     def exchange(self, *_: Any, **__: Any) -> Failure:
         return self.failure
 
-    def pause(self, _seconds: float) -> None:
-        pass
+    def pause(self, seconds: float) -> None:
+        self.paused_s += seconds
+
+    def now_s(self) -> float:
+        return self.paused_s
 
 
 def reached(failure: Failure, speaks: PortSpeaks, protocol: str = "PLAINTEXT") -> Cause:

@@ -127,6 +127,9 @@ class _Broker:
     def pause(self, _seconds: float) -> None:
         """None."""
 
+    def now_s(self) -> float:
+        return 0.0
+
 
 @cache
 def _response(name: str) -> tuple[Any, int]:

@@ -401,7 +401,7 @@ class FakeCluster:
 
 
 class FakeTransport:
-    """A `Transport` that asks a `FakeCluster`; time does not pass."""
+    """A `Transport` that asks a `FakeCluster`; only pauses take time."""
 
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
@@ -459,6 +459,9 @@ class FakeTransport:
 
     def pause(self, seconds: float) -> None:
         self.paused_s.append(seconds)
+
+    def now_s(self) -> float:
+        return sum(self.paused_s)
 
     def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
         self.addresses = dict(nodes)

@@ -241,5 +241,8 @@ class FakeControllers:
     def pause(self, seconds: float) -> None:
         self.paused_s += seconds
 
+    def now_s(self) -> float:
+        return self.paused_s
+
     def close(self) -> None:
         self.closed = True

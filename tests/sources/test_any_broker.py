@@ -22,13 +22,17 @@ class Nodes:
     def __init__(self, answers: Mapping[Any, Any]) -> None:
         self.answers = answers
         self.asked: list[Any] = []
+        self.paused_s = 0.0
 
     def exchange(self, node: Any, _request: Any, **_timeout: float | None) -> Any:
         self.asked.append(node)
         return self.answers[node]
 
-    def pause(self, _seconds: float) -> None:
-        pass
+    def pause(self, seconds: float) -> None:
+        self.paused_s += seconds
+
+    def now_s(self) -> float:
+        return self.paused_s
 
 
 def ask(answers: Mapping[Any, Any], *, timeout_s: float = 30.0) -> tuple[Any, list[Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from kelr.errors import ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.replay.records import RecordBatch, SnapshotBegins, SnapshotEnds
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live import active_controller, metadata_reading
+from kelr.sources.live import active_controller
 from kelr.sources.live.metadata_log import LiveMetadataLog
 from kelr.sources.live.metadata_requests import SnapshotId, describe_controllers, fetch_metadata, fetch_snapshot
 from kelr.sources.live.metadata_snapshots import oldest_epoch
@@ -27,20 +26,6 @@ from tests.sources.fake_quorum import FakeControllers, FakeQuorum
 
 SETTINGS = ConnectionSettings((("localhost", 9100),), timeout_s=0.3)
 THREE = (100, 101, 102)
-
-
-@pytest.fixture(autouse=True)
-def _time_of_the_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on when somebody pauses, and at no other moment: no answer is late because this machine is busy."""
-    now_s, counted = [0.0], FakeControllers.pause
-
-    def pause(controllers: FakeControllers, seconds: float) -> None:
-        now_s[0] += seconds
-        counted(controllers, seconds)
-
-    monkeypatch.setattr(FakeControllers, "pause", pause)
-    for module in (active_controller, metadata_reading):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
 
 
 def reader(quorum: FakeQuorum, *bootstrap: int, cluster_id: str | None = None) -> LiveMetadataLog:

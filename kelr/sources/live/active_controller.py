@@ -8,7 +8,6 @@ Source: KafkaRaftClient.validateLeaderOnlyRequest and RaftUtil.singletonFetchRes
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -62,7 +61,7 @@ class ActiveController:
     """
 
     def __init__(self, transport: Transport, settings: ConnectionSettings, *, cluster_id: str | None = None) -> None:
-        self._transport = transport
+        self.transport = transport
         self._settings = settings
         self._nodes: list[NodeId] = []
         """Whom to ask, the favourite first."""
@@ -77,11 +76,11 @@ class ActiveController:
     def reach(self) -> None:
         """Reach one of the controllers, and learn of the others as far as that one may tell."""
         try:
-            first, _ = reach(self._transport, self._settings)
+            first, _ = reach(self.transport, self._settings)
         except ConnectError as error:
             step = (error.next_step or "").replace("--bootstrap-server", "--bootstrap-controller")
             raise type(error)(error.message, next_step=step or None) from error
-        others = [node for node in self._transport.bootstrap_nodes() if node != first]
+        others = [node for node in self.transport.bootstrap_nodes() if node != first]
         self._nodes = [first, *others]
         self._describe(first)
 
@@ -92,13 +91,13 @@ class ActiveController:
             patience_s: how long to look for a leader that answers, in seconds, `wait_s` left out.
             wait_s: how long the leader itself waits before it answers, by the question.
         """
-        begun = time.monotonic()
+        begun = self.transport.now_s()
         deadline, pause_s, hints = begun + wait_s + patience_s, FIRST_PAUSE_S, 0
         refused: Failure | None = None
         while True:
             node, epoch = self._nodes[0], self.epoch
-            timeout_s = wait_s + self._share(deadline - time.monotonic() - wait_s)
-            answer = self._transport.exchange(node, question(epoch, self.cluster_id), timeout_s=timeout_s)
+            timeout_s = wait_s + self._share(deadline - self.transport.now_s() - wait_s)
+            answer = self.transport.exchange(node, question(epoch, self.cluster_id), timeout_s=timeout_s)
             if isinstance(answer, Failure):
                 words, hinted = self._failed(answer), False
                 refused = answer if answer.kind is FailureKind.AUTHENTICATION else refused
@@ -109,15 +108,15 @@ class ActiveController:
                     self._heard(node)
                     return FromLeader(partition, error, (node, epoch))
                 words, hinted = self._elsewhere(error, answer, partition)
-            if time.monotonic() - begun >= TOLD_AFTER_S:
+            if self.transport.now_s() - begun >= TOLD_AFTER_S:
                 self._not_heard(words)
             if not hinted:
                 self._nodes.append(self._nodes.pop(0))
-            if deadline - time.monotonic() <= max(pause_s, wait_s):
+            if deadline - self.transport.now_s() <= max(pause_s, wait_s):
                 raise self._gave_up(words, refused, patience_s)
             hints = hints + 1 if hinted else 0
             if not 0 < hints <= MOST_HINTS:
-                self._transport.pause(pause_s)
+                self.transport.pause(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _not_heard(self, words: str) -> None:
@@ -134,7 +133,7 @@ class ActiveController:
     def _describe(self, node: NodeId) -> None:
         """The cluster's id and its controllers, where the principal may ask for them (ALTER on the cluster) and the
         controller knows the question (3.7 and newer)."""
-        answer = self._transport.exchange(node, describe_controllers(), timeout_s=self._settings.timeout_s / 2)
+        answer = self.transport.exchange(node, describe_controllers(), timeout_s=self._settings.timeout_s / 2)
         if isinstance(answer, Failure):
             return
         error = error_name(answer.error_code)
@@ -209,7 +208,7 @@ class ActiveController:
         if not found or all(self._addresses.get(node) == address for node, address in found.items()):
             return
         self._addresses.update(found)
-        self._transport.add_nodes(self._addresses)
+        self.transport.add_nodes(self._addresses)
         self._nodes.extend(node for node in sorted(found) if node not in self._nodes)
 
     def _share(self, left_s: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from kelr.errors import ConnectError
@@ -60,10 +59,10 @@ class AnyBroker:
             AuthenticationError: the brokers that can be reached refuse the credentials.
             ConnectError: no broker answered within the timeout.
         """
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._transport.now_s() + self._timeout_s
         pause_s, failures = _FIRST_PAUSE_S, dict[NodeId, Failure]()
         while True:
-            left_s = deadline - time.monotonic()
+            left_s = deadline - self._transport.now_s()
             answer = self._transport.exchange(self.favourite, request(), timeout_s=self._share(left_s, len(failures)))
             failed = isinstance(answer, Failure)
             if not failed and (again is None or not again(answer)):
@@ -73,7 +72,7 @@ class AnyBroker:
             refused = [one for one in failures.values() if one.kind is FailureKind.UNSUPPORTED]
             if failed and refused and (len(refused) >= AGREE or len(failures) >= len(self._nodes)):
                 return refused[0]
-            left_s = deadline - time.monotonic()
+            left_s = deadline - self._transport.now_s()
             if left_s <= pause_s:
                 return self._give_up(answer, failures)
             round_is_over = not failed or len(failures) >= len(self._nodes)
@@ -96,13 +95,13 @@ class AnyBroker:
         that answers at all; where none is left, those Failures are the answer.
         """
         wait_s = min(CONTROLLER_TIMEOUT_S, self._timeout_s / 2)
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._transport.now_s() + self._timeout_s
         answers = self._transport.exchange_all(self.favourite, requests, timeout_s=wait_s)
         for _ in self._nodes[1:]:
             if not all(isinstance(answer, Failure) and answer.kind in _OWN for answer in answers):
                 break
             self._nodes.append(self._nodes.pop(0))
-            left_s = deadline - time.monotonic()
+            left_s = deadline - self._transport.now_s()
             if left_s <= 0:
                 break
             # First something that it knows itself: else a broker that is not there would be the controller's silence.

@@ -11,7 +11,6 @@ that it left some out; so DescribeCluster is asked what the principal may do. Sh
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,7 +65,6 @@ class GroupReader:
     Args:
         live: brokers that are registered and not fenced: each may be a coordinator.
         timeout_s: for one answer, and for all repetitions of a question.
-        now_s: a clock that never goes back, in seconds.
     """
 
     def __init__(
@@ -75,18 +73,16 @@ class GroupReader:
         live: Iterable[int],
         *,
         timeout_s: float,
-        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
         self._live = sorted(live)
         self._timeout_s = timeout_s
-        self._now_s = now_s
 
     def read(self, partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
         """What every group has committed for these partitions; Unread where not even the groups could be listed."""
         if not partitions:
             return CommittedOffsets()
-        deadline = self._now_s() + self._timeout_s
+        deadline = self._transport.now_s() + self._timeout_s
         listed = self._transport.run({broker: self._listing(deadline) for broker in self._live})
         silent = [(broker, one.incomplete) for broker, one in listed.items() if one.incomplete is not None]
         if len(silent) == len(self._live):
@@ -118,7 +114,7 @@ class GroupReader:
                 groups = tuple(one.group_id for one in answer.groups if not _is_share(one))
                 if error == NONE:
                     return Listed(groups)
-                if error not in _PASSING or self._now_s() + _PAUSE_S >= deadline:
+                if error not in _PASSING or self._transport.now_s() + _PAUSE_S >= deadline:
                     return Listed(groups, _unread(error))
                 yield Pause(_PAUSE_S)
 
@@ -126,7 +122,7 @@ class GroupReader:
 
     def _committed(self, where: Mapping[str, NodeId], partitions: Sequence[TopicPartition]) -> Mapping[str, Found]:
         """Each group's offsets, asked of its coordinator, wherever that is by now."""
-        deadline = self._now_s() + self._timeout_s
+        deadline = self._transport.now_s() + self._timeout_s
         found: dict[str, Found] = {}
         while where:
             by_broker: dict[NodeId, list[str]] = {}
@@ -136,7 +132,7 @@ class GroupReader:
             for answers in self._transport.run(asked).values():
                 found.update(answers)
             again = sorted(group for group in where if _may_answer_later(found[group]))
-            if not again or self._now_s() + _PAUSE_S >= deadline:
+            if not again or self._transport.now_s() + _PAUSE_S >= deadline:
                 break
             self._transport.pause(_PAUSE_S)
             where = {**{group: where[group] for group in again}, **self._coordinators(again)}

@@ -116,7 +116,7 @@ class LiveMetadataLog:
 
     def _new_reading(self) -> Reading:
         controller = self._reached()
-        return Reading(controller, timeout_s=self._settings.timeout_s, pause=self._pause, warnings=self._warnings)
+        return Reading(controller, timeout_s=self._settings.timeout_s, warnings=self._warnings)
 
     def _reached(self) -> ActiveController:
         if self._controller is None:
@@ -129,7 +129,3 @@ class LiveMetadataLog:
                 raise
             self._transport, self._controller = transport, controller
         return self._controller
-
-    def _pause(self, seconds: float) -> None:
-        if self._transport is not None:
-            self._transport.pause(seconds)

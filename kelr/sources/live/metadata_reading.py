@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from kelr.errors import ConnectError
@@ -30,12 +29,10 @@ _CUT_ANYWHERE = frozenset({StopKind.END, StopKind.TORN})
 class Reading:
     """One reading of the log: where it stands, and what comes next."""
 
-    def __init__(
-        self, controller: ActiveController, *, timeout_s: float, pause: Callable[[float], None], warnings: list[str]
-    ) -> None:
+    def __init__(self, controller: ActiveController, *, timeout_s: float, warnings: list[str]) -> None:
         self._controller = controller
         self._timeout_s = timeout_s
-        self._pause = pause
+        self._transport = controller.transport
         self._warnings = warnings
         self._begun = False
         self._next = 0
@@ -53,7 +50,7 @@ class Reading:
         """What is committed when the reading begins."""
         yield from self._beginning(progress)
         end: int | None = None
-        deadline, pause_s = time.monotonic() + self._timeout_s, FIRST_PAUSE_S
+        deadline, pause_s = self._transport.now_s() + self._timeout_s, FIRST_PAUSE_S
         while end is None or self._next < end:
             before = self._next
             yield from self._more(self._timeout_s)
@@ -61,12 +58,12 @@ class Reading:
             if progress is not None and end is not None:
                 progress(min(self._next, end), end)
             if self._next > before:
-                deadline, pause_s = time.monotonic() + self._timeout_s, FIRST_PAUSE_S
+                deadline, pause_s = self._transport.now_s() + self._timeout_s, FIRST_PAUSE_S
                 continue
             if end is None or self._next < end:
-                if time.monotonic() >= deadline:
+                if self._transport.now_s() >= deadline:
                     raise self._silent(end)
-                self._pause(pause_s)
+                self._transport.pause(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def for_ever(self) -> Iterator[RecordBatch]:
@@ -79,7 +76,7 @@ class Reading:
             yield from self._more(patience_s, wait_s=FOLLOW_WAIT_S)
             if self._uncommitted and self._next == before:
                 # The leader gives what is not committed yet at once, however long it was told to wait.
-                self._pause(pause_s)
+                self._transport.pause(pause_s)
                 pause_s = min(2 * pause_s, COMMIT_PAUSE_S)
             else:
                 pause_s = FIRST_PAUSE_S

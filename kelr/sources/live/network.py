@@ -105,6 +105,9 @@ class KafkaTransport:
     def pause(self, seconds: float) -> None:
         self._manager.run(self._sleep, seconds)
 
+    def now_s(self) -> float:
+        return time.monotonic()
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True

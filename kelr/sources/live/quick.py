@@ -148,6 +148,9 @@ class QuickTransport:
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 
+    def now_s(self) -> float:
+        return time.monotonic()
+
     def close(self) -> None:
         for node in list(self._connections):
             self._drop(node)

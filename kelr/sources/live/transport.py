@@ -102,6 +102,9 @@ class Transport(Protocol):
     def pause(self, seconds: float) -> None:
         """Wait."""
 
+    def now_s(self) -> float:
+        """Seconds by the clock that `pause` waits by, which nobody sets."""
+
     def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
         """Where brokers are; replaces what was known before."""
 
