@@ -151,10 +151,13 @@ class LazyCommand(typer.core.TyperCommand):
 
     def __init__(self, registered: Registered) -> None:
         super().__init__(registered.name, help=registered.summary, rich_help_panel=registered.group)
-        self._where = registered.where
+        self._registered = registered
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the command itself."""
-        command = typer.main.get_command(import_module(self._where).app)
-        command.name = info_name
-        return command.make_context(info_name, args, parent, **extra)
+        return load(self._registered).make_context(info_name, args, parent, **extra)
+
+
+def load(registered: Registered) -> Any:
+    """Import the command, or the group of commands, itself."""
+    return typer.main.get_command(import_module(registered.where).app)
