@@ -21,6 +21,7 @@ from kelr.engine.verdict import Verdict, verdict_of
 from kelr.model import (
     ELR_FEATURE,
     LOG_DIRECTORY,
+    SAVED,
     Broker,
     BrokerStatus,
     Cluster,
@@ -207,9 +208,9 @@ def _renamed(state: PartitionState, name_of: dict[int, int], *, keep_epoch: bool
 
 
 def _without_words(answer: LogAnswer, name: int) -> LogAnswer:
-    """A log answer without what only explanations tell: when it came, how a failure reads, and where it comes from, but
-    for a disk's, which holds that and no more while its broker is down."""
+    """A log answer without what only explanations tell: when it came, how a failure reads, and where it comes from. But
+    a disk's holds that and no more while its broker is down, and an earlier look's may be cut since."""
     if isinstance(answer, NotHeard):
         return NotHeard(name, answer.reason)
-    source = LOG_DIRECTORY if answer.source == LOG_DIRECTORY else ""
+    source = SAVED if answer.is_earlier else LOG_DIRECTORY if answer.source == LOG_DIRECTORY else ""
     return replace(answer, replica=name, broker_epoch=None, source=source, read_at_ms=None, last_epoch_error=None)

@@ -17,7 +17,17 @@ from kelr.engine.planning.lost import (
     recorded_loss,
 )
 from kelr.engine.planning.seen import Seen
-from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, Method, PlannedElection, RecordedElection, TopicPartition
+from kelr.model import (
+    LOG_DIRECTORY,
+    SAVED,
+    Bounds,
+    Grade,
+    Loss,
+    Method,
+    PlannedElection,
+    RecordedElection,
+    TopicPartition,
+)
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
@@ -218,10 +228,12 @@ def _add(found: dict[TopicPartition, RecordedElection], at: TopicPartition, elec
 
 
 def _unread(evidence: Iterable[Mapping[str, Any]]) -> Iterator[int]:
-    """Replicas whose brokers did not answer: nothing was heard of them, or their disks alone were read."""
+    """Replicas whose brokers did not answer: nothing was heard of them, or their disks alone were read, or they had
+    answered an earlier look."""
     for one in evidence:
-        replica = one.get("replica")
-        if isinstance(replica, int) and (one.get("unheard") is not None or one.get("source") == LOG_DIRECTORY):
+        replica, source = one.get("replica"), str(one.get("source"))
+        silent = one.get("unheard") is not None or source == LOG_DIRECTORY or source.endswith(SAVED)
+        if isinstance(replica, int) and silent:
             yield replica
 
 

@@ -144,7 +144,8 @@ def test_a_log_that_was_read_before_its_broker_went_down_may_be_cut_since() -> N
     assert (back.loss.grade, back.loss.total, back.loss.may_have_lost) == (Grade.UNKNOWN, Bounds(0), (1,))
     assert back.loss.reason.startswith("the log of broker 1 may be cut")
     made = election(snapshot_of(known(LAST_KNOWN), ONE_DOWN, (saved, TWO, THREE)), designated(2))
-    assert f"This stands on what an earlier look read: {seen}." in made.warnings
+    assert f"T{seen[1:]}." in made.warnings
+    assert [step.reachable for step in made.rescue if step.replica == 1] == [False]
 
 
 def test_what_was_read_before_a_broker_was_stopped_keeps_the_way_that_was_advised() -> None:

@@ -30,6 +30,7 @@ from kelr.model import (
     ConfigSource,
     ElectionType,
     PartitionState,
+    ReplicaLog,
     Situation,
     Snapshot,
     TopicConfig,
@@ -53,6 +54,16 @@ def test_the_batch_says_what_decide_says_of_each(snapshot: Snapshot, several: li
     cache = PatternCache()
     for rules in (*several, *several):
         assert list(verdicts(snapshot, rules, cache=cache)) == decided_one_by_one(snapshot, rules)
+
+
+def test_an_answer_to_an_earlier_look_stays_one() -> None:
+    """Its broker's machine may have crashed since: its return was promised to lose nothing."""
+    state, cluster = leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,))
+    saved = replace(log_of(1, (0, 9)), source="ListOffsets+Fetch, saved")
+    snapshot = snapshot_of(state, cluster, (saved, log_of(2, (0, 5)), log_of(3, (0, 5))))
+    assert [log.is_earlier for log in pattern_of(snapshot, state).pattern.logs if isinstance(log, ReplicaLog)] == [
+        True, False, False,
+    ]  # fmt: skip
 
 
 @examples(50)

@@ -113,7 +113,6 @@ UNREACHED: Mapping[str, str] = {
         "whom a rule elects, Kafka elects with the event that makes it possible, and what is seen is of one moment",
     ),
     "engine/planning/words.py:_disks: before the plan": "time stands still while disks are read",
-    "engine/planning/words.py:_disks: This stands on what an earlier look read": "nobody keeps an earlier look here",
     **dict.fromkeys(
         ("engine/decide.py:_cordons", "engine/planning/choice.py:_left", "engine/planning/words.py:_leaving: cordoned"),
         "nobody cordons a broker here: tests/cluster/test_cordons.py does, on Kafka 4.4",

@@ -66,7 +66,7 @@ def _steps(logs: KnownLogs, replicas: Sequence[int], lost: Mapping[int, frozense
 def reachable(logs: KnownLogs, replica: int) -> bool:
     """Whether the replica's records can be had from its broker."""
     log = logs.heard.get(replica)
-    return log is not None and log.source != LOG_DIRECTORY
+    return log is not None and log.source != LOG_DIRECTORY and not log.is_earlier
 
 
 def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, frozenset[_Part]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
 from kelr.engine.reordering import cordoned_in_words, kept_cordoned
-from kelr.engine.words import agree, brokers, ids, joined, length_of_time, plural, read_while_it_ran, time_of_day
+from kelr.engine.words import agree, brokers, ids, joined, length_of_time, plural, time_of_day
 from kelr.model import BrokerStatus, ElectedBy, ElectionType, Grade, Method, ReplicaLog, Truncation
 
 
@@ -115,9 +115,6 @@ def _disks(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:
             f"This stands on the disk of broker {replica} as it was{when}: if broker {replica} has run since, read its"
             " disk again and plan again."
         )
-    for replica in filter(case.read_before, case.absent):
-        seen = read_while_it_ran(replica, case.logs.ranked[replica].read_at_ms)
-        yield f"This stands on what an earlier look read: {seen}."
 
 
 def _no_order(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:

@@ -17,7 +17,7 @@ from kelr.fleet.assess.contexts import LOG
 from kelr.fleet.assess.scenarios import Family
 from kelr.fleet.assess.shapes import HAPPENING_BITS, KEY
 from kelr.fleet.assess.shapes import STATE as STATE_SHAPE
-from kelr.model import LOG_DIRECTORY, BrokerStatus, ConfigSource, Unheard
+from kelr.model import LOG_DIRECTORY, SAVED, BrokerStatus, ConfigSource, Unheard
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -162,7 +162,9 @@ def _without_words(log: Column) -> Column:
         "replica": _place(log["replica"]),
         "unheard": unheard,
         "broker_epoch": fn.lit(None),
-        "how": fn.when(log["how"] == LOG_DIRECTORY, LOG_DIRECTORY).otherwise(""),
+        "how": fn.when(log["how"] == LOG_DIRECTORY, LOG_DIRECTORY)
+        .when(log["how"].endswith(SAVED), SAVED)
+        .otherwise(""),
         "may_have_held_more": fn.coalesce(log["may_have_held_more"], fn.lit(False)),
     }
     shape = KEY["logs"].dataType.elementType  # type: ignore[attr-defined]
