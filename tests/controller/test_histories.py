@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from tests.controller.histories import ALL_RULES, WITH_ELR, History, changes, histories
-from tests.controller.invariants import COUNTEREXAMPLES, INVARIANTS, Counterexample, Invariant
+from kelr.controller import RuleSet
+from tests.controller.histories import ALL_RULES, KIP966, TOPIC, WITH_ELR, History, Move, Setup, changes, histories
+from tests.controller.invariants import COUNTEREXAMPLES, INVARIANTS, Counterexample, Invariant, elr_only_under_min_isr
 from tests.properties import examples
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "invariants.md"
@@ -32,6 +33,15 @@ def test_exception_breaks_the_promise_and_nothing_in_it_is_superfluous(example: 
     for left_out in range(len(moves)):
         shorter = History(example.history.setup, moves[:left_out] + moves[left_out + 1 :])
         assert example.holds(shorter), f"{moves[left_out]} is not needed"
+
+
+@pytest.mark.parametrize("rules", KIP966, ids=str)
+def test_no_elr_stays_beside_an_isr_that_meets_a_lowered_min_isr(rules: RuleSet) -> None:
+    """Chance alone hardly comes to it: min ISR is lowered while nobody leads, and a member of the ELR returns."""
+    moves = (*(Move("fence", broker) for broker in (1, 2, 3)), Move("min isr", number=0), Move("unfence", 2))
+    history = History(Setup(rules), moves)
+    assert (history.end.min_isr(TOPIC), len(history.steps)) == (1, len(moves))
+    assert elr_only_under_min_isr(history), described(history)
 
 
 def test_page_tells_every_counterexample() -> None:

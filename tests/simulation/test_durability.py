@@ -210,6 +210,17 @@ def test_promise_is_kept(promise: Promise) -> None:
     kept()
 
 
+@pytest.mark.parametrize("rules", KIP966, ids=str)
+def test_no_member_of_the_elr_lacks_what_a_lowered_min_isr_let_its_leader_commit_alone(rules: RuleSet) -> None:
+    """Chance alone hardly comes to it: min ISR is lowered while nobody leads, and a member of the ELR returns."""
+    names = ("fence 1", "fence 2", "fence 3", "min isr 1", "unfence 2", "produce 1", "fence 2", "unfence 3")
+    moves = tuple(Move(name.rpartition(" ")[0], int(name[-1])) for name in names)
+    life = Life(Setup(rules), moves)
+    assert (len(life.moments), len(life.end.promised)) == (len(moves), 1)
+    assert members_hold_all(life), str(life)
+    assert leader_holds_all(life), str(life)
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """The shortest life known that breaks a promise."""
