@@ -192,7 +192,12 @@ def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[To
     fenced = _fenced_meanwhile(world) if not returns and WAIT in options.values() else frozenset()
     active = frozenset(one for one in world.setup.brokers if world.running.cluster.controller.active(one))
     silent = out_of_reach(world)
-    leaders = {address: elect(world, address, option) for address, option in sorted(options.items())}
+    # All are asked at one moment: what one of them waits for would be another one's past.
+    leaders = {address: elect(world, address, option, waits=False) for address, option in sorted(options.items())}
+    asked = {address for address, leader in leaders.items() if leader is None and by_logs(world, options[address])}
+    if asked:
+        world.wait()
+        leaders |= {address: world.partitions[address].leader for address in asked}
     everyone_back(world)
     return {
         address: Happened(
@@ -229,11 +234,19 @@ def _fenced_meanwhile(world: World) -> frozenset[int]:
     return frozenset(found)
 
 
-def elect(world: World, address: TopicPartition, option: Option, *, keeps_order: bool = False) -> int | None:
+def by_logs(world: World, option: Option) -> bool:
+    """Whether the recovery manager asks for logs before the option elects anybody."""
+    return world.setup.rules.recovers and option.election is not ElectionType.PREFERRED
+
+
+def elect(
+    world: World, address: TopicPartition, option: Option, *, keeps_order: bool = False, waits: bool = True
+) -> int | None:
     """The election of an option, as an engineer without kelr runs it too; whom it makes the leader.
 
     Args:
         keeps_order: a designation's order stays, until `restore_order`.
+        waits: for the recovery manager to ask for logs.
     """
     replicas = world.partitions[address].replicas
     leader = world.partitions[address].leader
@@ -248,8 +261,8 @@ def elect(world: World, address: TopicPartition, option: Option, *, keeps_order:
     if option.election is ElectionType.DESIGNATION and not keeps_order:
         restore_order(world, address, replicas)
     world.running.watchers.remove(watch)
-    if leader is None and world.setup.rules.recovers and option.election is not ElectionType.PREFERRED:
-        world.wait()  # the recovery manager asks for logs first
+    if leader is None and waits and by_logs(world, option):
+        world.wait()
         leader = world.partitions[address].leader
     return leader
 
