@@ -34,7 +34,7 @@ def interrupted(what: str = "") -> int:
 
 
 def _run(words: list[str]) -> int:
-    if "_KELR_COMPLETE" in os.environ:  # Typer's scripts set it
+    if os.environ.get("_KELR_COMPLETE"):  # Typer's scripts set it; that of PowerShell leaves it empty
         from kelr.commands.complete import answer  # noqa: PLC0415
 
         return answer()

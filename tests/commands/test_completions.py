@@ -279,6 +279,15 @@ def test_silent_whatever_fails(shell: str, monkeypatch: pytest.MonkeyPatch, capf
     assert capfd.readouterr().err == ""
 
 
+def test_a_variable_that_is_left_empty_asks_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """PowerShell's script leaves it so: kelr has to answer as ever in that shell."""
+    monkeypatch.setenv("_KELR_COMPLETE", "")
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().out.startswith("kelr ")
+
+
 @pytest.fixture
 def deaf() -> Iterator[str]:
     """The address of a server that takes connections and never answers."""
