@@ -67,8 +67,8 @@ class Effect:
     address: TopicPartition
     before: PartitionState | None
     after: PartitionState | None
-    value: str | None = None
-    """Of a config: what was written."""
+    process: Process | None = None
+    """Whose request it was; None: nobody's kelr."""
 
 
 @dataclass(eq=False)
@@ -118,14 +118,14 @@ class Cluster:
         self.set(cluster)
         return done.error
 
-    def ask(self, event: events.Event, address: TopicPartition, *, kind: str, by: str, value: str | None = None) -> str:
+    def ask(self, event: events.Event, address: TopicPartition, *, kind: str, process: Process | None = None) -> str:
         """The controller carries out what was asked for one partition; Kafka's name of the error."""
-        before = self.state(address)
+        before, by = self.state(address), "" if process is None else process.by
         cluster, done = self.now.after(event)
         self.set(cluster)
         after = self.state(address)
         if before != after or kind == "config":
-            self.effects.append(Effect(self.time.now_s, by, kind, address, before, after, value))
+            self.effects.append(Effect(self.time.now_s, by, kind, address, before, after, process))
         error = done.answers.get(address, done.error)
         self.time.note(by or "somebody else", f"{kind} {address}: {error}, {_short(before)} -> {_short(after)}")
         return error
@@ -181,7 +181,6 @@ class Connection:
         kind: str,
         addresses: Sequence[TopicPartition],
         event: Callable[[TopicPartition], events.Event],
-        value: str | None = None,
     ) -> dict[TopicPartition, str]:
         """Send one request, and wait for its answer."""
         cluster, process, time = self.cluster, self.process, self.cluster.time
@@ -194,12 +193,11 @@ class Connection:
         if fault == "refused":
             raise ConnectError("connection refused")
         self.asked(kind, process, addresses)
-        by = process.journal
         answers: dict[TopicPartition, str] = {}
         word, _, detail = (fault or "").partition(" ")
 
         def done(only: Sequence[TopicPartition] = addresses) -> None:
-            answers.update({at: cluster.ask(event(at), at, kind=kind, by=by, value=value) for at in only})
+            answers.update({at: cluster.ask(event(at), at, kind=kind, process=process) for at in only})
 
         held_s = max(0.0, cluster.no_controller_until_s - time.now_s)
         wait_s, answered = held_s + QUICK_S, True
@@ -271,7 +269,7 @@ class HistoryHand:
         assert name == "min.insync.replicas"
         event = config_event(topic, value)
         at = TopicPartition(topic, -1)
-        return self._connection.change("config", (at,), lambda _at: event, value)[at]
+        return self._connection.change("config", (at,), lambda _at: event)[at]
 
 
 def config_event(topic: str, value: str | None) -> events.Event:

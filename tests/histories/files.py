@@ -181,6 +181,13 @@ class Disk:
         kept: dict[int, _File] = {}
         self._root = self._cut(self._root, kept)
 
+    def synced(self, path: Path) -> bytes | None:
+        """What a power cut is certain to leave of a file; None where it may leave no such name."""
+        node: _File | _Directory | None = self._root
+        for part in path.parts[1:]:
+            node = node.synced.get(part) if isinstance(node, _Directory) else None
+        return bytes(node.synced) if isinstance(node, _File) else None
+
     def _cut(self, directory: _Directory, kept: dict[int, _File]) -> _Directory:
         """The directory, and what it leads to, as it is found after a power cut."""
         directory.cut(self.random)

@@ -6,11 +6,33 @@ from collections.abc import Mapping
 
 from tests.histories.chance import Schedule
 
-FOUND: Mapping[str, Schedule] = {
+FOUND: Mapping[str, tuple[int, Schedule]] = {
+    # The journal said that a config was restored of which no line before told: no journal of the cluster could
+    # be read any more.
+    "Ctrl-C right before the first line of a hold, then a kill before its last": (
+        0,
+        {"ada's choice 0": "hold", "ada's seams 31": "Ctrl-C", "ada's seams 34": "kill"},
+    ),
     # No resume and no undo closed the journal: the config of a topic that is gone cannot be read.
-    "the topic of a hold is deleted while a broker sends the write twice": {
-        "stranger 1": [2.68, "deletes"],
-        "ada's choice 0": "hold",
-        "ada's config requests 0": "twice 11",
-    },
+    "the topic of a hold is deleted while a broker sends the write twice": (
+        0,
+        {
+            "stranger 1": [2.68, "deletes"],
+            "ada's choice 0": "hold",
+            "ada's config requests 0": "twice 11",
+        },
+    ),
+    # It took a value for somebody else's that was older than its own, and left its own there, told as done.
+    "a stranger writes the config of a hold shortly before, and the broker lags behind": (
+        0,
+        {
+            "own min.insync.replicas 0": 2,
+            "broker 0": [0.0, "lags", 1, 12],
+            "broker 1": [0.0, "lags", 2, 12],
+            "broker 2": [0.0, "lags", 3, 12],
+            "stranger 0": [0.41, "configures", None],
+            "ada's pauses 0": 10,
+            "ada's choice 0": "hold",
+        },
+    ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,10 @@ from kelr.model.plan import Ended
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.mending import PutRight
-from kelr.recovery.shelf import open_journals
+from kelr.recovery.plan_record import plan_of_record
 from tests.histories.cluster import Cluster
 from tests.histories.machines import Host, Killed, Process
 from tests.histories.people import Fate, Operator, Told
-from tests.recovery.simulated import CLUSTER_ID
 
 STEPS = {"reorder": {"reorder", "restore"}, "elect": {"elect"}, "config": {"config"}}
 """By request: the steps that a journal's line may name for it."""
@@ -24,9 +24,9 @@ STEPS = {"reorder": {"reorder", "restore"}, "elect": {"elect"}, "config": {"conf
 class Judge:
     """Looks at every request as it is sent, and at all of it in the end."""
 
-    def __init__(self, plans: Mapping[str, Plan | None]) -> None:
-        self.plans = plans
-        """By journal."""
+    def __init__(self) -> None:
+        self.plans: dict[str, Plan | None] = {}
+        """By host and journal."""
         self.kept: dict[TopicPartition, list[tuple[int, ...]]] = {}
         """Orders that stay, as asked for."""
         self.wrong: list[str] = []
@@ -40,9 +40,12 @@ class Judge:
         """Its line is on the disk, and it asks for nothing that the plan does not have."""
         if process.dead:
             self.say(f"{process.name} is dead, and asks for {kind} {list(map(str, addresses))}")
-        line = process.intent
+        line = self._last_line(process)
+        process.host.time.note(process.name, f"line {None if line is None else line.get('step')}")
         named = [] if line is None else line.get("changes", [])
         asked = {TopicPartition(one["topic"], one["partition"]) for one in named}
+        if process.disk_failed and (line is None or line["step"] not in STEPS[kind]) and kind != "elect":
+            return  # what was changed is restored without its line
         if line is None or line["step"] not in STEPS[kind]:
             self.say(f"{process.name} asks for {kind}, and its last line on the disk is {line}")
         elif kind != "config" and asked != set(addresses):
@@ -50,8 +53,25 @@ class Judge:
         elif kind == "reorder":
             self._orders(process, line["step"], named)
 
+    def _last_line(self, process: Process) -> dict[str, Any] | None:
+        """The last line of the process's journal that no power cut takes away."""
+        synced = None if process.journal is None else process.host.disk.synced(process.journal)
+        if not synced:
+            return None
+        lines = synced.splitlines()
+        if process.by not in self.plans:
+            begin = json.loads(lines[0])
+            plan = self.plans[process.by] = None if begin["plan"] is None else plan_of_record(begin["plan"])
+            for one in plan.elections if plan is not None and begin["keep_order"] else ():
+                self.kept.setdefault(one.address, []).append(one.order)
+        try:
+            line: dict[str, Any] = json.loads(lines[-1])
+        except ValueError:
+            return None
+        return line if line["line"] == "intent" else None
+
     def _orders(self, process: Process, step: str, named: Sequence[Mapping[str, Any]]) -> None:
-        plan = self.plans.get(process.journal)
+        plan = self.plans.get(process.by)
         planned = {} if plan is None else {one.address: one for one in plan.elections}
         for one in named:
             wanted = planned.get(TopicPartition(one["topic"], one["partition"]))
@@ -75,7 +95,7 @@ class Judge:
 
     def _journals(self, host: Host) -> None:
         try:
-            left = open_journals(host.state, CLUSTER_ID)
+            left = host.journals()
         except KelrError as error:
             self.say(f"the journals of {host.name} cannot be read: {error}")
             return
@@ -99,7 +119,7 @@ class Judge:
 
     def _audited(self, cluster: Cluster, host: Host) -> None:
         """Each change that kelr made has its audit line, with the consent."""
-        lines = list(audit.read(host.state))
+        lines = list(audit.read(host.state, files=host.disk.process()))
         for effect in cluster.effects:
             name, _, journal = effect.by.partition("/")
             if name != host.name:
@@ -125,8 +145,7 @@ class Judge:
                 self.say(f"{process.name} told that {at} was led by {one.leader} in epoch {one.leader_epoch}")
             if one.ended in {Ended.REFUSED, Ended.NOT_TRIED, Ended.NOT_NEEDED} and not one.asked:
                 for effect in cluster.effects:
-                    own = effect.by and effect.by == process.journal and effect.address == at and effect.kind == "elect"
-                    if own and process.begun_s <= effect.at_s:
+                    if effect.process is process and effect.address == at and effect.kind == "elect":
                         self.say(
                             f"{process.name} told {one.ended} of {at} ({one.text}), and elected at {effect.at_s:.3f} s"
                         )

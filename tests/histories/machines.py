@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import heapq
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import greenlet
 
+from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.shelf import open_journals
 from kelr.recovery.who import Who
 from kelr.sources.ground import Ground, Moment
 from tests.histories.chance import Chance
+from tests.histories.files import Disk
+from tests.recovery.simulated import CLUSTER_ID
 
 BEGIN_MS = 1_700_000_000_000
+_CHANGES = frozenset({"write", "fsync", "ftruncate", "mkdir", "link", "replace", "unlink"})
+"""Calls of the file system at which something may happen."""
 
 
 class Killed(BaseException):
@@ -68,16 +75,31 @@ class Host:
 
     name: str
     time: Time
-    state: Path
-    """kelr's state directory."""
+    disk: Disk
+    disk_failed: bool = False
+    """An fsync has failed: what it was to put on the disk never gets there, and later ones do not say so."""
     set_by_ms: int = 0
     """By how much somebody has set the wall clock."""
     boots: int = 0
     booted_s: float = 0.0
     processes: list[Process] = field(default_factory=list)
 
+    @property
+    def state(self) -> Path:
+        """kelr's state directory."""
+        return Path("/", self.name, "kelr")
+
+    def journals(self) -> tuple[Journalled, ...]:
+        """Those that are open. Raises KelrError where they cannot be read."""
+        files = self.disk.process()
+        try:
+            return open_journals(self.state, CLUSTER_ID, files)
+        finally:
+            files.exit()
+
     def power_cut(self) -> None:
         """Everything that runs on it is gone, and it boots again."""
+        self.disk.power_cut()
         self.boots += 1
         self.booted_s = self.time.now_s
         for process in tuple(self.processes):
@@ -99,15 +121,16 @@ class Process(Ground):
         self.begun_s = host.time.now_s
         self.suspended_s = 0.0
         self.dead = False
-        self.journal = ""
-        """Its host, and the journal that it writes."""
-        self.intent: Mapping[str, Any] | None = None
-        """The line on the disk that tells of its next request."""
+        self.files = host.disk.process(self._at_file)
+        self.journal: Path | None = None
+        """The journal that it writes."""
+        self.disk_failed = False
+        """A line could not be written."""
+        self._torn = False
         self._chance, self._strength, self._most_s = chance, strength, most_s
         self._here = greenlet.getcurrent()
         self._wait = 0
         host.processes.append(self)
-        self._here.process = self  # type: ignore[attr-defined]
 
     def now_ms(self) -> int:
         return BEGIN_MS + self.host.set_by_ms + round(self.host.time.now_s * 1000)
@@ -139,6 +162,9 @@ class Process(Ground):
     def seam(self, name: str) -> None:
         """The process is at a moment where something may happen to it."""
         self._alive(name)
+        if self._torn:
+            self.dead = True
+            raise Killed(name)
         struck = self._chance.choose(f"{self.who.user}'s seams", self._draw)
         if struck is None:
             return
@@ -149,7 +175,8 @@ class Process(Ground):
             raise Killed(name)
         if kind == "power cut":
             self.dead = True
-            self.host.power_cut()
+            if not self.host.disk_failed:  # what it had failed to take before is gone then, and nothing helps
+                self.host.power_cut()
             raise Killed(name)
         if kind == "Ctrl-C":
             raise KeyboardInterrupt
@@ -169,7 +196,41 @@ class Process(Ground):
     def end(self) -> None:
         """It has ended, one way or another."""
         self.dead = True
+        self.files.exit()
         self.host.processes.remove(self)
+
+    @property
+    def by(self) -> str:
+        """Its host and its journal."""
+        return f"{self.host.name}/{'' if self.journal is None else self.journal.name}"
+
+    def _at_file(self, call: str, path: Path) -> int | None:
+        """The seam before a call of the file system, at which the disk may fail, too."""
+        if call not in _CHANGES:
+            self._alive(call)
+            return None
+        if path.parent.name == "journals":
+            self.journal = path
+        self.seam(f"{call} {path.name}")
+        failure = self._chance.choose(f"{self.who.user}'s disk", self._draw_failure)
+        if failure is None or call not in {"write", "fsync"}:
+            return None
+        self.host.time.note(self.name, f"{failure} at {call} {path.name}")
+        self.disk_failed = True
+        if failure == "EIO" and call == "fsync" and path.suffix == ".jsonl":
+            self.host.disk_failed = True
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if failure == "ENOSPC" and call == "write":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if failure.startswith("torn") and call == "write":
+            self._torn = True
+            return int(failure.removeprefix("torn "))
+        return None
+
+    def _draw_failure(self, random: Random) -> str | None:
+        if random.random() >= 0.02 * self._strength:
+            return None
+        return random.choice(("EIO", "ENOSPC", "torn 1", "torn 60", "torn 4096"))
 
     def _alive(self, what: str) -> None:
         if self.dead:
@@ -184,8 +245,3 @@ class Process(Ground):
         if kind == "clock":
             return f"clock by {random.choice((1, 10, 90, 3600)) * random.choice((-1, 1))}"
         return kind
-
-
-def process_here() -> Process | None:
-    """The process that this code is run by."""
-    return getattr(greenlet.getcurrent(), "process", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,13 +18,12 @@ from kelr.recovery.hold import Held, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
 from kelr.recovery.who import Who
 from tests.histories.chance import Chance
 from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryHand, HistorySource, config_event
 from tests.histories.machines import Host, Killed, Process
-from tests.recovery.simulated import CLUSTER_ID, STEADY, TOPIC
+from tests.recovery.simulated import STEADY, TOPIC
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Operator:
 
     def next_command(self, strength: float) -> None:
         """Puts right what is open, or begins something."""
-        left = open_journals(self.host.state, CLUSTER_ID)
+        left = self.host.journals()
         choice = self.chance.choose(f"{self.who.user}'s choice", self._draw_command)
         if left and choice not in {"hold", "apply all the same"}:
             self.put_right(undo if choice == "undo" else resume, strength)
@@ -82,7 +82,7 @@ class Operator:
         command = f"recover {mend.__name__}"
 
         def work(process: Process) -> PutRight | None:
-            left = open_journals(self.host.state, CLUSTER_ID)
+            left = self.host.journals()
             return mend(left[-1].path, **self._common(process)) if left else None
 
         self.run(command, work, strength)
@@ -164,6 +164,10 @@ class Operator:
         return random.choice((None, None, "undo", "undo", "hold", "apply all the same"))
 
 
+def _perhaps(strength: float, draw: Callable[[Random], list[Any]], random: Random) -> list[Any] | None:
+    return draw(random) if random.random() < strength else None
+
+
 def _draw_options(random: Random) -> dict[str, Any] | None:
     options = {"batch": 1, "keep_order": True, "reads": random.choice((10, 100, 1000))}
     return {name: value for name, value in options.items() if random.random() < 0.2} or None
@@ -184,8 +188,8 @@ class Fate:
         """Some happenings, one after the other."""
         for name, draw in (("broker", self._draw_broker), ("stranger", self._draw_stranger)):
             strength = self.chance.strength(f"{name}s")
-            for _ in range(round(6 * strength)):
-                happening = self.chance.choose(name, draw)
+            for _ in range(6):
+                happening = self.chance.choose(name, partial(_perhaps, strength, draw))
                 if happening is not None:
                     when_s, what, *details = happening
                     self.cluster.time.at(when_s, lambda what=what, details=details: self.happens(what, details))
@@ -224,16 +228,16 @@ class Fate:
     def _reorders(self, partition: int, order: list[int]) -> None:
         at = TopicPartition(TOPIC, partition)
         self.orders.setdefault(at, []).append(tuple(order))
-        self.cluster.ask(events.Reassigned(at, tuple(order)), at, kind="reorder", by="")
+        self.cluster.ask(events.Reassigned(at, tuple(order)), at, kind="reorder")
 
     def _elects(self, partition: int, unclean: bool) -> None:
         at = TopicPartition(TOPIC, partition)
         election = Election.UNCLEAN if unclean else Election.PREFERRED
-        self.cluster.ask(events.LeadersElected(election, (at,)), at, kind="elect", by="")
+        self.cluster.ask(events.LeadersElected(election, (at,)), at, kind="elect")
 
     def _configures(self, value: str | None) -> None:
         self.values.setdefault(TOPIC, []).append(value)
-        self.cluster.ask(config_event(TOPIC, value), TopicPartition(TOPIC, -1), kind="config", by="", value=value)
+        self.cluster.ask(config_event(TOPIC, value), TopicPartition(TOPIC, -1), kind="config")
 
     def _deletes(self) -> None:
         self.cluster.after(events.TopicDeleted(TOPIC))

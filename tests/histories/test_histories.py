@@ -12,7 +12,7 @@ from tests.histories.found import FOUND
 from tests.histories.history import play
 from tests.histories.shrink import shrunk
 
-SAMPLE = 1500
+SAMPLE = 1000
 """`make histories` plays more."""
 
 
@@ -24,7 +24,7 @@ def test_a_sample(part: int) -> None:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_what_went_wrong_once(name: str) -> None:
-    played = play(0, FOUND[name])
+    played = play(*FOUND[name])
     assert not played.wrong, played.trace
 
 
