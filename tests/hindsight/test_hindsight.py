@@ -61,6 +61,7 @@ MENDED_IN_THE_KIP = {
     30001: "a live replica that kelr does not hear and the manager asks was said to elect nobody",
     32168: "the ELR after a return was said to be empty; it hangs on a min.insync.replicas that could not be read",
     50026: "where the ELR is not known a designation kept nobody down",
+    51008: "a reassignment to fewer replicas than min ISR never completed",
     50247: "the best log, outside the recovery quorum, was not to be brought back before the quorum, which was cut",
 }
 """The same by the rules of kip966-balanced."""
