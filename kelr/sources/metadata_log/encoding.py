@@ -160,7 +160,7 @@ def _elr_cleared(record: rec.ElrCleared) -> bytes:
 def _broker_registered(record: rec.BrokerRegistered) -> bytes:
     return b"".join(
         (
-            b"\x01\x00\x03",
+            b"\x01\x00" + (b"\x03" if record.cordoned is None else b"\x04"),
             struct.pack(">i?", record.broker, False),
             _id(record.incarnation),
             struct.pack(">q", record.epoch),
@@ -170,7 +170,10 @@ def _broker_registered(record: rec.BrokerRegistered) -> bytes:
             *(_text(name) + struct.pack(">hh", 0, level) + b"\0" for name, level in record.features.items()),
             _nullable_text(record.rack),
             struct.pack(">??", record.fenced, record.in_controlled_shutdown),
-            _tags(_tag(0, _ids(record.directories)) if record.directories else b""),
+            _tags(
+                _tag(0, _ids(record.directories)) if record.directories else b"",
+                b"" if record.cordoned is None else _tag(1, _ids(record.cordoned)),
+            ),
         )
     )
 
@@ -182,7 +185,8 @@ def _broker_unregistered(record: rec.BrokerUnregistered) -> bytes:
 def _broker_changed(record: rec.BrokerChanged) -> bytes:
     if record.in_controlled_shutdown is False:
         raise ValueError(f"no record takes a controlled shutdown back: {record}")
-    version = 2 if record.directories else 1 if record.in_controlled_shutdown else 0
+    oldest = 2 if record.directories else 1 if record.in_controlled_shutdown else 0
+    version = oldest if record.cordoned is None else 3
     return b"".join(
         (
             bytes((1, 17, version)),
@@ -191,6 +195,7 @@ def _broker_changed(record: rec.BrokerChanged) -> bytes:
                 b"" if record.fenced is None else b"\x00\x01\x01" if record.fenced else b"\x00\x01\xff",
                 b"\x01\x01\x01" if record.in_controlled_shutdown else b"",
                 _tag(2, _ids(record.directories)) if record.directories else b"",
+                b"" if record.cordoned is None else _tag(3, _ids(record.cordoned)),
             ),
         )
     )
