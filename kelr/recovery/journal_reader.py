@@ -32,7 +32,7 @@ class OnePartition:
     uncertain: dict[JournalStep, Moment] = field(default_factory=dict)
     """Requests that may take effect yet, and when they went off, or wrong: a later answer says nothing of them."""
     moved: bool = False
-    """It may have that order: this was not surely refused, and no later restoring was answered as done."""
+    """It may have that order, or get it from another kelr (`Requests.moved`)."""
     elected: bool = False
     """An election was asked for, and not surely without effect."""
     elected_before: bool = False
@@ -194,7 +194,8 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
             _one(found, _address(names)).in_order = True
     elif kind is Line.SEEN:
         for names in line["orders"]:
-            _one(found, _address(names)).seen = (_order(names), _moment(line))
+            one = _one(found, _address(names))
+            one.seen, one.moved = (_order(names), _moment(line)), True
     elif kind is Line.INTENT:
         _intent(found, line)
     elif kind is Line.ANSWER:

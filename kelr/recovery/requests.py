@@ -48,8 +48,9 @@ class Requests:
     late: dict[tuple[JournalStep, TopicPartition], float] = field(default_factory=dict)
     """Until when (`Patience.now_s`) a request may still take effect whose answer never came."""
     moved: set[TopicPartition] = field(default_factory=set)
-    """Partitions that may have another order than their old one: it was asked for, neither surely refused nor, after
-    that, the old one written, as Kafka said. What a broker tells does not count: it may lag behind."""
+    """Partitions that may have another order than their old one, or get it from another kelr: it was asked for, neither
+    surely refused nor, after that, the old one written, as Kafka said; or such a kelr was seen since. That a broker
+    tells the old one does not count: it may lag behind."""
     stands: set[TopicPartition] = field(default_factory=set)
     """Partitions that have the order of their election unless somebody else gave them another one: Kafka answered that
     it gave it, and kelr has asked for none since."""
@@ -57,6 +58,8 @@ class Requests:
     """Partitions whose election may have been carried out: it was asked for, and not surely without effect."""
     seen: dict[TopicPartition, tuple[tuple[int, ...], Moment]] = field(default_factory=dict)
     """Orders by which another kelr may be electing, and since when each is known."""
+    epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    """Leader epochs in which partitions were last shown with the order of their election, before it was restored."""
     must_write: bool = True
     """False where an order is restored: the line of its reordering is there, and resume needs no other."""
     sent: set[tuple[JournalStep, TopicPartition]] = field(default_factory=set)
@@ -145,7 +148,7 @@ class Requests:
         return replace(result, text=f"{result.text}; {late}" if result.text else late, late_until_ms=until_ms)
 
     def see(self, orders: Orders) -> None:
-        """Remember these orders, each from when it was seen first."""
+        """Remember these orders, each from when it was seen first: its giver may give the temporary one again."""
         now = self.site.ground.moment()
         new = {
             at: order
@@ -153,6 +156,7 @@ class Requests:
             if at not in self.seen or self.seen[at][0] != order or self.seen[at][1].boot_id != now.boot_id
         }
         self.seen.update((at, (order, now)) for at, order in new.items())
+        self.moved.update(new)
         if new:
             self.note(lambda: self.journal.seen(new))
 

@@ -69,7 +69,7 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     # What came meanwhile, brokers may not show yet.
     answers.update(_restore(requests, lately, also_old=True))
     states = read_states(requests.site, tuple(wanted))
-    requests.see(_rivals(moved, states))
+    requests.see({**_rivals(moved, states), **_elected_by_the_old_order(requests, moved, states)})
     backs = {at: _back(requests, one, states, answers.get(at)) for at, one in wanted.items()}
     in_order = [at for at, back in backs.items() if back.settled]
     if in_order:
@@ -78,21 +78,52 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
 
 
 def _look_for_rivals(requests: Requests, moved: Mapping[TopicPartition, PlannedElection]) -> None:
-    """Remember the old order where kelr has not given it: Kafka had answered that it gave the temporary one.
+    """Remember the old order where kelr has not given it: Kafka had answered that it gave the temporary one, or has
+    elected by the old one since.
 
     With two replicas, and where the wanted one was the second, a kelr that took the temporary order for the partition's
     own elects the first by the old one, and gives the temporary one back.
     """
-    if requests.site.ground.moment().boot_id is None:
-        return  # nothing would tell when it has stood for long enough
-    given = {at: one for at, one in moved.items() if at in requests.stands and _fits_a_rival(one, one.restores)}
+    if not _tells_how_long(requests):
+        return
+    given = {at: one for at, one in moved.items() if at in requests.moved and _fits_a_rival(one, one.restores)}
 
-    def is_another(state: PartitionState) -> bool:
-        return order_of(given[state.address], state) != given[state.address].restores
+    def is_told(state: PartitionState) -> bool:
+        one = given[state.address]
+        return order_of(one, state) != one.restores or state.leader == one.restores[0]
 
-    # A broker may not show yet what the controller has done.
-    states = wait_until(requests.site, tuple(given), is_another, patience_s=requests.site.patience.settle_s)
-    requests.see(_rivals(given, states, also_old=True))
+    # A broker may not show yet what the controller has done; and another kelr may be about to ask for its election.
+    states = wait_until(requests.site, tuple(given), is_told, patience_s=requests.site.patience.settle_s)
+    stand = {at: one for at, one in given.items() if at in requests.stands}
+    requests.see({**_elected_by_the_old_order(requests, given, states), **_rivals(stand, states, also_old=True)})
+
+
+def _elected_by_the_old_order(
+    requests: Requests,
+    moved: Mapping[TopicPartition, PlannedElection],
+    states: Mapping[TopicPartition, PartitionState] | None,
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The old orders, where their first replica was elected and the temporary order was not seen since.
+
+    A kelr that took the temporary order for the partition's own may have elected it, and gives that order back: where
+    the answer to the reordering is missing, or the broker lagged behind, nothing else shows it.
+    """
+    if states is None or not _tells_how_long(requests):
+        return {}
+    return {
+        at: one.restores
+        for at, one in moved.items()
+        if at in states
+        and order_of(one, states[at]) == one.restores
+        and may_be_a_rivals(one, states[at], also_old=True)
+        and states[at].leader == one.restores[0]
+        and states[at].leader_epoch > requests.epochs.get(at, one.evidence.leader_epoch)
+    }
+
+
+def _tells_how_long(requests: Requests) -> bool:
+    """Whether this system tells when an order has stood for long enough."""
+    return requests.site.ground.moment().boot_id is not None
 
 
 def _rivals(
@@ -148,6 +179,7 @@ def _restore(
     for at, one in own.items():
         if states is not None and order_of(one, states[at]) == one.order:
             requests.seen.pop(at, None)  # whoever gave it another one has given this one back
+            requests.epochs[at] = states[at].leader_epoch
     site = requests.site
 
     def again(at: TopicPartition, state: PartitionState) -> bool:

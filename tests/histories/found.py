@@ -35,4 +35,19 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
             "ada's choice 0": "hold",
         },
     ),
+    # Its reordering went without an answer, so it took the old order for its own, restored, and closed the journal; the
+    # other one then gave the order back that it had planned in: the temporary one.
+    "a kelr of another host plans in a temporary order, and elects by the old one": (
+        32293,
+        {
+            "layouts 0": [[3, 2, 1], [1, 3, 2]],
+            "second operator 0": "desk",
+            "bob's commands 0": 3,
+            "bob's pauses 0": 1,
+            "ada's reorder requests 0": "unanswered",
+            "bob's wishes 2": 3,
+            "bob's reorder requests 1": "one UNKNOWN_SERVER_ERROR",
+            "bob's choice 2": "hold",
+        },
+    ),
 }

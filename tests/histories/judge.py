@@ -42,6 +42,8 @@ class Judge:
             self.say(f"{process.name} is dead, and asks for {kind} {list(map(str, addresses))}")
         line = self._last_line(process)
         process.host.time.note(process.name, f"line {None if line is None else line.get('step')}")
+        if process.host.disk_failed and not process.disk_failed:
+            return  # that was told to one before it: no sync of its own fails, and none brings its lines there
         named = [] if line is None else line.get("changes", [])
         asked = {TopicPartition(one["topic"], one["partition"]) for one in named}
         if process.disk_failed and (line is None or line["step"] not in STEPS[kind]) and kind != "elect":

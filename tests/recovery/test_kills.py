@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kelr.controller import Election
-from kelr.controller.events import Event, LeadersElected, Reassigned
+from kelr.controller.events import BrokerFenced, BrokerUnfenced, Event, LeadersElected, Reassigned
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
 from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
@@ -411,23 +411,27 @@ def test_undo_that_cannot_write_an_election_down_leaves_the_journal_open(
 
 @pytest.mark.parametrize("mend", [resume, undo])
 @pytest.mark.parametrize(
-    ("layout", "answered"), [((3, 1, 2), False), ((3, 2, 1), True)], ids=["another-order", "the-old-order"]
+    ("layout", "answered", "seen_from"),
+    [((3, 1, 2), False, 5), ((3, 2, 1), True, 5), ((3, 2, 1), False, 11)],
+    ids=["another-order", "the-old-order", "the-old-order-unanswered"],
 )
 def test_another_host_has_planned_by_the_order_of_a_killed_run(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     mend: Callable[..., PutRight],
     layout: tuple[int, ...],
+    *,
     answered: bool,
+    seen_from: int,
 ) -> None:
     """It restores that order in the end. Whenever the killed run is mended, its journal is open until that is undone.
 
     But for the milliseconds between the rival's last look and its reordering (2 to 4): nothing that kelr can ask of
     Kafka is bound to the order that was there before. Where the wanted replica was the second, as with two replicas,
-    the rival elects by the old order.
+    the rival elects by the old order; without an answer to the killed run's reordering only its election shows that.
     """
     still_open = 0
-    for moment in (0, 1, *range(5, 100)):
+    for moment in (0, 1, *range(seen_from, 100)):
         world, here, there = leaderless((layout,)), tmp_path / f"{moment}-here", tmp_path / f"{moment}-there"
         path = _cut_short_reordered(world, here, monkeypatch, answered=answered)
         rival = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
@@ -465,6 +469,16 @@ def test_the_old_order_that_kelr_has_not_given_is_held_for_a_rivals(
         world.sleep(600)
     world.sleep(100)
     assert mend(path, **world.common(tmp_path)).good
+
+
+def test_the_first_of_the_old_order_that_led_before_that_was_restored_is_no_rivals(tmp_path: Path) -> None:
+    """It was elected while the temporary order stood: not by a kelr that gives another one before it elects."""
+    world = leaderless(((3, 2, 1),))
+    path = _cut_short_reordered(world, tmp_path)
+    for event in (BrokerFenced(2), LeadersElected(Election.UNCLEAN, (AT,)), BrokerUnfenced(2)):
+        world.after(event)
+    assert (world.state().leader, world.state().replicas) == (3, (2, 3, 1))
+    assert resume(path, **world.common(tmp_path)).good
 
 
 def test_an_order_stands_for_less_than_a_rivals_is_looked_out_for(tmp_path: Path) -> None:
