@@ -69,7 +69,9 @@ def _run(words: list[str]) -> int:
             group.invoke(context)
     except typer.Exit as exit_:
         return exit_.exit_code
-    except SystemExit as exit_:  # of Typer's options for completion
+    except SystemExit as exit_:  # of Typer's options for completion; of Rich, where nobody reads any more
+        if isinstance(exit_.__context__, BrokenPipeError):
+            return PIPE_CLOSED
         return int(exit_.code or 0)
     return ExitCode.DONE
 

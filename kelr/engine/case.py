@@ -172,8 +172,8 @@ class Case:
     def silent_in_sync(self) -> tuple[int, ...]:
         """Members of the ISR besides the leader that did not answer (`silence_of`): the ISR is the controller's
         account, and a broker may be gone before that account is."""
-        members = (replica for replica in self.state.isr if replica != self.state.leader)
-        return tuple(replica for replica in members if self.silence_of(replica) is not None)
+        members = self.electable.intersection(self.state.isr) - {self.state.leader}
+        return tuple(replica for replica in sorted(members) if self.silence_of(replica) is not None)
 
     def silences(self, replicas: Sequence[int]) -> str:
         """Why these did not answer, each reason once."""

@@ -211,15 +211,15 @@ def _led(case: Case, found: Findings) -> str:
         return f"whether that is so still is not known, since no controller answered ({silence})"
     if found.situation is Situation.LEADER_NOT_LIVE:
         return f"but that broker is {case.status(case.state.leader or 0)}"
+    silent = case.silent_in_sync
+    but = f", but {joined(silent)} of the ISR did not answer ({case.silences(silent)})" if silent else ""
     if found.situation is Situation.UNDER_MIN_ISR:
-        return f"under min ISR, {in_sync} in sync of {min_isr} needed"
+        return f"under min ISR, {in_sync} in sync of {min_isr} needed{but}"
     silence = case.silence_of(case.state.leader)
     if silence is not None:
         return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
     past = unclean_past(case)
-    silent = case.silent_in_sync
-    but = f", but {joined(silent)} of the ISR did not answer ({case.silences(silent)})" if silent else ""
     if not missing and past is None:
         return f"healthy by the cluster's own account{but}" if but else "healthy"
     known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"

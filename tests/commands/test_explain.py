@@ -174,7 +174,7 @@ def test_a_config_that_is_to_be_written_comes_with_the_command(kelr: Kelr, clust
         (
             leaderless((3, 1, 2), last_known=(3,)),
             ((3, 0), (1, 1), (2, 4)),
-            "snapshot before-stopping-3.kelr orders:0",
+            "snapshot before-stopping-3.kelr",
             2,
         ),
         (leaderless((3, 1, 2), last_known=(2,)), ((3, 9), (1, 150), (2, 20)), "describe orders:0 --watch", 1),

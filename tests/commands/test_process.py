@@ -38,12 +38,13 @@ def test_without_arguments_it_shows_its_help_and_fails() -> None:
     assert ran.stdout + "\n" == run("--help").stdout
 
 
-def test_a_reader_that_goes_away_is_no_error(snapshot_file: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("describe", "--snapshot"), ("explain", "--help"), ("recover",)], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_error(words: tuple[str, ...], snapshot_file: str, tmp_path: Path) -> None:
     # The reader is gone before kelr writes: every write fails.
     reader, writer = os.pipe()
     os.close(reader)
     with subprocess.Popen(
-        [sys.executable, "-m", "kelr", "describe", "--snapshot", snapshot_file],
+        [sys.executable, "-m", "kelr", *words, *((snapshot_file,) if words[-1] == "--snapshot" else ())],
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,

@@ -395,6 +395,13 @@ def test_members_of_the_isr_that_do_not_answer_are_no_all_clear() -> None:
         "min ISR is met; 3 is not in sync, but 2 of the ISR did not answer (connection refused)."
     )
     assert (behind.advice.action, behind.advice.replica) == (AdviceAction.WAIT, 2)
+    few = decision(
+        replace(state, isr=(1, 2)), cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), silent(2), silent(3)], min_isr=3
+    )
+    assert few.summary.endswith(
+        "under min ISR, 2 in sync of 3 needed, but 2 of the ISR did not answer (connection refused)."
+    )
+    assert (few.advice.action, few.advice.replica) == (AdviceAction.WAIT, 2)
     # Of one that left the ISR nothing is claimed.
     out = decision(replace(state, isr=(1, 2)), cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), log_of(2, (5, 10))])
     assert out.advice.action is AdviceAction.NOTHING

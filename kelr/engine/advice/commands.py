@@ -71,9 +71,10 @@ def read_the_disk(replica: int) -> tuple[str, ...]:
     return ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{replica}.kelr")
 
 
-def save_what_is_known(case: Case, stopped: int) -> tuple[str, ...]:
-    """The command that saves what live brokers tell, before this one is stopped."""
-    return ("snapshot", _before_stopping(stopped), case.name)
+def save_what_is_known(stopped: int) -> tuple[str, ...]:
+    """The command that saves what live brokers tell, before this one is stopped: of all partitions, since it may be to
+    be stopped for several."""
+    return ("snapshot", _before_stopping(stopped))
 
 
 def designation_without(case: Case, replica: int, stopped: int) -> tuple[str, ...]:

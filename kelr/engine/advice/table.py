@@ -78,7 +78,7 @@ def _before_it_stops(case: Case, advice: Advice, stopped: int) -> Advice:
     designate = advice.designate
     as_advised = designate is not None and (designate == advice.replica or advice.action is AdviceAction.HOLD)
     elect = designation_without(case, designate, stopped) if designate is not None and as_advised else advice.elect
-    return replace(advice, command=save_what_is_known(case, stopped), elect=elect)
+    return replace(advice, command=save_what_is_known(stopped), elect=elect)
 
 
 def _with_its_command(case: Case, found: Findings, advice: Advice) -> Advice:
@@ -112,10 +112,10 @@ def _led(case: Case, found: Findings) -> Advice:
     leader, silent = case.state.leader, case.silent_in_sync
     if leader is not None and case.silence_of(leader) is not None:
         return look_at_the_silent(case, f"The leader, broker {leader},", (leader,))
-    if found.situation is Situation.UNDER_MIN_ISR:
-        as_it_is = _restore_replication(case, found)
-    elif silent:
+    if silent:
         as_it_is = look_at_the_silent(case, f"{brokers(silent).capitalize()} of the ISR", silent)
+    elif found.situation is Situation.UNDER_MIN_ISR:
+        as_it_is = _restore_replication(case, found)
     else:
         as_it_is = _nothing(case, found)
     return save_what_was_given_up(case, as_it_is)
