@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.commands.changing import refuse_without_controller
+from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
     directories_here,
@@ -32,6 +33,7 @@ from kelr.recovery.plan_making import Made, make_plan
 from kelr.sources.base import Source, silence_of
 from kelr.view.broker_order import broker_order, broker_order_lines
 from kelr.view.describe import NOTHING_READ
+from kelr.view.explain_report import not_known_in_words
 from kelr.view.layout import Layout
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
@@ -136,6 +138,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
             clock_ms=now_ms,
             lifetime_ms=wanted.lifetime_ms,
             only_unsafe=wanted.only_unsafe,
+            elections=elections_on_record(session.source(), session.output.note),
             progress=progress,
         )
     _check_designated(wanted, made)
@@ -164,11 +167,12 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
     output, plan = session.output, made.plan
     here = directories_here(session, source)
     rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out, here)
-    following = _following(wanted, plan)
+    following = _following(wanted, made)
+    not_known = not_known_in_words(made.not_known) if made.not_known else ""
     if wanted.markdown:
         write_utf8(output.stdout)
         commands = [output.next_command(one) for one in (*rescues, following) if one is not None]
-        output.stdout.write(plan_markdown(plan, commands=commands))
+        output.stdout.write(plan_markdown(plan, not_known=not_known, commands=commands))
         return
     # What the elections give up is saved first; what saves it leads to the plan's application.
     apply, following = following, rescues[0] if rescues else following
@@ -176,16 +180,20 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         stock_connection=stock_connection(session),
         rescue_command=rescues[0] if rescues else None,
         controller_silence=silence_of(session.source()),
+        not_known=not_known,
         gone=wanted.wish.gone,
     )
     if not output.format.for_people:
         show_plan(output, plan, context=context, errors=made.errors, following=following)
+        if not_known:
+            output.note(not_known)
         return
     nothing_seen = bool(made.errors) and not made.decided
     show_plan(output, plan, context=context, errors=made.errors, full=wanted.full, nothing_seen=nothing_seen)
     for line in broker_order_lines(Layout(output.width), broker_order(plan)):
         output.line(line)
-    if not plan.elections and not plan.not_planned and not nothing_seen and context.controller_silence is None:
+    idle = not plan.elections and not plan.not_planned and not not_known
+    if idle and not nothing_seen and context.controller_silence is None:
         well = "every partition that was looked at has its leader and enough replicas in sync"
         output.note(well if made.decided or sees_any(session.source(), wanted.selection) else NOTHING_READ)
     say_other_rescues(output, rescues)
@@ -199,12 +207,16 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         output.next(following)
 
 
-def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
+def _following(wanted: Wanted, made: Made) -> tuple[str, ...] | None:
+    plan = made.plan
     if plan.elections:
         if wanted.out is None:
             return (*wanted.repeat, "--out", PLAN_FILE)
         return ("recover", "apply", str(wanted.out))
-    return next_of([one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED])
+    following = next_of([one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED])
+    if following is None and made.not_known:
+        return ("explain", f"{made.not_known[0].topic}:{made.not_known[0].partition}")
+    return following
 
 
 def _collecting(wanted: Wanted, made: Made, live: Collection[int]) -> list[tuple[str, ...]]:

@@ -21,7 +21,7 @@ from kelr.model import (
     Wish,
 )
 from kelr.sources.base import Progress, Source
-from kelr.sources.decisions import decide_partitions
+from kelr.sources.decisions import Elections, decide_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Made:
     """Brokers that hold a replica of one of these."""
     not_read: frozenset[int] = frozenset()
     """Those of them whose log of one of these was not read."""
+    not_known: tuple[Decision, ...] = ()
+    """`kelr.sources.decisions.DecidedPage.not_known`: the plan does not speak of them."""
 
 
 def make_plan(
@@ -47,6 +49,7 @@ def make_plan(
     lifetime_ms: int = DEFAULT_LIFETIME_MS,
     only_unsafe: bool = False,
     rules: RuleSet | None = None,
+    elections: Elections | None = None,
     progress: Progress | None = None,
 ) -> Made:
     """Read the selected partitions now, with their logs, and plan what is asked for.
@@ -57,18 +60,27 @@ def make_plan(
         lifetime_ms: how long the plan may be carried out.
         only_unsafe: leave out partitions that have a live leader and enough replicas in sync.
         rules: the rule set that decides; None takes the one that the cluster runs.
+        elections: as for `decide_partitions`.
 
     Raises:
         KelrError: the cluster cannot be reached at all.
     """
     began_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
-    read = _Read(Snapshot(began_ms, source.cluster(), source=source.name))
+    read = _Read(Snapshot(began_ms, source.cluster(), source=source.name, elections=elections or {}))
     decisions: list[Decision] = []
+    not_known: list[Decision] = []
     for page in decide_partitions(
-        source, selection, clock_ms=clock_ms, rules=rules, only_unsafe=only_unsafe, progress=progress
+        source,
+        selection,
+        clock_ms=clock_ms,
+        rules=rules,
+        only_unsafe=only_unsafe,
+        elections=elections,
+        progress=progress,
     ):
         read.add(page.snapshot, page.decisions)
         decisions.extend(page.decisions)
+        not_known.extend(page.not_known)
     snapshot = replace(read.whole(), cluster=source.cluster())
     plan = plan_of(snapshot, decisions, wish, now_ms=clock_ms(), lifetime_ms=lifetime_ms, made_by=f"kelr/{__version__}")
     if not plan.rules:
@@ -76,7 +88,7 @@ def make_plan(
         plan = replace(plan, rules=own.name)
     replicas = frozenset(replica for decision in decisions for replica in decision.replicas)
     not_read = frozenset(one.replica for decision in decisions for one in decision.candidates if not one.heard)
-    return Made(plan, snapshot.topic_errors, len(decisions), replicas, not_read)
+    return Made(plan, snapshot.topic_errors, len(decisions), replicas, not_read, tuple(not_known))
 
 
 class _Read:

@@ -103,7 +103,7 @@ class DecisionReport:
         if seen and not self._listing.rows and not errors:
             output.note(self._nothing(well=not not_known))
         if not_known:
-            output.note(_not_known(not_known))
+            output.note(not_known_in_words(not_known))
         for sentence in self._contested:
             order = "" if self._happened else f" The whole order: {output.next_command(('recover', 'plan'))}"
             output.note(f"{sentence}{order}")
@@ -133,7 +133,7 @@ def _name(decision: Decision) -> str:
     return f"{decision.topic}:{decision.partition}"
 
 
-def _not_known(found: Sequence[Decision]) -> str:
+def not_known_in_words(found: Sequence[Decision]) -> str:
     """One sentence about all of them: they may be many where little is written, and each has its own explanation."""
     names = ", ".join(_name(one) for one in found[:_MOST_NAMES])
     more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""

@@ -103,9 +103,12 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
         yield styled(NOTHING_CAN_BE, Style.BAD)
     elif not plan.elections:
         unhelped = any(one.why is not Unplanned.NOT_NEEDED for one in plan.not_planned)
-        yield styled(NOTHING_YET if unhelped else NOTHING_PLANNED, Style.HEADING)
+        nothing = totals_in_words(plan) if context.not_known else NOTHING_PLANNED
+        yield styled(NOTHING_YET if unhelped else nothing, Style.HEADING)
     elif not totals_first:
         yield from text.totals(plan)
+    if context.not_known:
+        yield from text.layout.paragraph("", context.not_known, Style.NOTICE)
 
 
 @dataclass(frozen=True, slots=True)

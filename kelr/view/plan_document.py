@@ -59,6 +59,8 @@ class PlanContext:
     rescue_command: tuple[str, ...] | None = None
     controller_silence: str | None = None
     """Why no controller answered (`Cluster.controller_silence`): then that nothing is planned is no all-clear."""
+    not_known: str = ""
+    """Of partitions that are well: that dead brokers' disks may hold the only copy of records; none then either."""
     gone: frozenset[int] = frozenset()
     """Brokers that were said not to come back (`Wish.gone`)."""
 

@@ -26,16 +26,17 @@ MOST_ROWS = 30
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in r"\`*_{}[]<>#|~"})
 
 
-def plan_markdown(plan: Plan, *, commands: Sequence[str] = ()) -> str:
+def plan_markdown(plan: Plan, *, not_known: str = "", commands: Sequence[str] = ()) -> str:
     """The plan as Markdown, ending with a newline.
 
     Args:
+        not_known: `PlanContext.not_known`.
         commands: the shell lines to type next, whole.
     """
-    return "".join(f"{cleaned(line)}\n" for line in _lines(plan, commands))
+    return "".join(f"{cleaned(line)}\n" for line in _lines(plan, not_known, commands))
 
 
-def _lines(plan: Plan, commands: Sequence[str]) -> Iterator[str]:
+def _lines(plan: Plan, not_known: str, commands: Sequence[str]) -> Iterator[str]:
     yield f"**Recovery plan `{plan_id(plan)}`** for cluster `{_code(plan.cluster_id or 'unknown')}`"
     yield ""
     yield f"{_text(totals_in_words(plan))} Made {_time(plan.created_at_ms)}, valid until {_time(plan.expires_at_ms)}."
@@ -50,6 +51,8 @@ def _lines(plan: Plan, commands: Sequence[str]) -> Iterator[str]:
             yield f"… and {len(plan.elections) - MOST_ROWS} more elections, in the details."
     yield from _brokers(broker_order(plan))
     yield from _left(plan.not_planned)
+    if not_known:
+        yield from ("", _text(not_known))
     if commands:
         yield from ("", "```sh", *commands, "```")
     if plan.elections:

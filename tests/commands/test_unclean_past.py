@@ -118,6 +118,54 @@ def test_what_nothing_tells_is_not_called_well(kelr: Kelr, led: Snapshot, cluste
     assert f"  next: {DUMP}\n" in kelr("explain", "orders", *CONNECTION).out
 
 
+SAVE = (
+    "By kelr's own record the election of 3 at 1970-01-01 00:00 UTC (leader epoch 5) may have given up records that"
+    " broker 1 holds, and whether it was in sync since is not on record: save what the disk of broker 1 holds before it"
+    " starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Bring broker 1"
+    " back only then, and produce again what was saved (kelr rescue replay)."
+)
+
+
+@pytest.mark.usefixtures("on_record")
+@pytest.mark.parametrize("more", [(), ("orders:0",), ("orders:0", "--gone", "1")], ids=" ".join)
+def test_a_plan_lists_what_has_to_be_saved(kelr: Kelr, more: tuple[str, ...]) -> None:
+    ran = kelr("recover", "plan", *more, *CONNECTION)
+    assert " ".join(ran.out.split()) == (
+        f"no election: orders:0: {SAVE} {DUMP} kelr describe orders:0 --watch -b kafka-1:9092"
+        " No election is planned, for the reasons above."
+    )
+    assert ran.err == f"  next: {DUMP}\n"
+    document = json.loads(kelr("recover", "plan", *more, "-o", "json", *CONNECTION).out)
+    (item,) = document["items"]
+    left = item["not_planned"]
+    assert (item["status"], left["action"], left["reason"], left["rescue"]) == ("advised", "rescue", SAVE, DUMP)
+    assert document["next"] == DUMP
+    text = kelr("recover", "plan", *more, "--markdown", *CONNECTION).out.replace("\\", "")
+    assert text.endswith(f"**No election:**\n- orders:0 (advised): {SAVE}\n\n```sh\n{DUMP}\n```\n")
+
+
+def test_a_plan_says_what_is_not_known_of_partitions_that_are_well(kelr: Kelr, led: Snapshot, cluster: Serve) -> None:
+    cluster(replace(led, logs={AGAIN.address: GAP}))
+    said = (
+        "Not known: whether 1 partition (orders:0) was elected cleanly; if not, the disk of broker 1 may hold the only"
+        " copy of records: kelr explain on one says how to save them first. A metadata log tells"
+        " (--bootstrap-controller HOST:PORT).\n"
+    )
+    following = "kelr explain orders:0 -b kafka-1:9092"
+    ran = kelr("recover", "plan", *CONNECTION)
+    assert " ".join(ran.out.split()) == f"No election is planned. {said.strip()}"
+    assert ran.err == f"  next: {following}\n"
+    ran = kelr("recover", "plan", "-o", "json", *CONNECTION)
+    assert (json.loads(ran.out)["next"], ran.err) == (following, said)
+    text = kelr("recover", "plan", "--markdown", *CONNECTION).out.replace("\\", "")
+    assert text.endswith(f"\n{said}\n```sh\n{following}\n```\n")
+
+
+@pytest.mark.usefixtures("led")
+def test_after_a_clean_election_there_is_nothing_to_plan(kelr: Kelr) -> None:
+    assert kelr("recover", "plan", *CONNECTION).out == "There is nothing to elect.\n"
+
+
 def test_an_audit_log_that_cannot_be_read_is_told(kelr: Kelr, led: Snapshot, tmp_path: Path) -> None:
     del led
     (tmp_path / "state").mkdir()

@@ -53,7 +53,9 @@ def without_the_gone(subject: Subject, gone: frozenset[int]) -> Designate | NotP
         gone: brokers that will not come back; none of them is live.
     """
     missing = [replica for replica in subject.state.replicas if replica in gone]
-    if not missing or _hangs_on_something_else(subject, missing):
+    # Whoever is gone may have left a disk that can be read.
+    on_their_disks = subject.decision.advice.action is AdviceAction.RESCUE
+    if not missing or on_their_disks or _hangs_on_something_else(subject, missing):
         return advised(subject)
     if subject.case.rules.recovers and subject.live_leader is None:
         return refused(subject, _under_kip966(subject, missing))
