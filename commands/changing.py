@@ -108,7 +108,7 @@ def refuse_open(session: Session, plan: Plan) -> None:
     election: what it left behind, an order or a config, would be taken for the state of the cluster."""
     wanted = [one.address for one in plan.elections]
     wanted += [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
-    refuse_open_journals(state_directory(), session.source().cluster().cluster_id, wanted)
+    refuse_open_journals(state_directory(), session.source().cluster().cluster_id, wanted, brokers=plan.uncordons)
 
 
 def carried_out(

@@ -14,6 +14,7 @@ from kelr.commands.session import Session
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
 from kelr.model import Plan
 from kelr.recovery import audit
+from kelr.recovery.hand import NOT_REGISTERED
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory
@@ -186,7 +187,7 @@ def _puts(done: PutRight, *, undone: bool) -> list[Put]:
             "config",
             one.topic or f"broker {one.broker}",
             None,
-            _how(restored=one.restored, settled=one.settled),
+            _how(restored=one.restored, settled=one.settled and one.error != NOT_REGISTERED),
             one.restored,
             one.now,
             one.old,

@@ -301,6 +301,11 @@ class Plan:
     empty, and neither in its file nor in its hash, so that it keeps its name."""
 
     @property
+    def uncordons(self) -> frozenset[int]:
+        """Brokers whose cordon it takes off for a while."""
+        return frozenset(broker for one in self.elections for broker in one.uncordons)
+
+    @property
     def consent(self) -> Consent:
         """The most that any of its elections needs."""
         order = tuple(Consent)

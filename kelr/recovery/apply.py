@@ -98,7 +98,8 @@ def apply_plan(
     require_authorization(hand, plan)
     name = plan_id(plan)
     with cluster_lock(state_directory, cluster_id, ground.files):
-        refuse_open_journals(state_directory, cluster_id, [one.address for one in plan.elections], files=ground.files)
+        wanted, brokers = [one.address for one in plan.elections], plan.uncordons
+        refuse_open_journals(state_directory, cluster_id, wanted, brokers=brokers, files=ground.files)
         audit.append(state_directory, ground=ground)
         path = journal_path(state_directory, cluster_id, name, ground.now_ms())
         with Journal.begin(

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from kelr.engine.planning import broker_config_change
 from kelr.errors import ConnectError, UsageError
-from kelr.model import ConfigSource, TopicConfig
-from kelr.recovery.hand import NO_ERROR, NOT_SENT, UNCERTAIN, UNKNOWN_TOPIC
+from kelr.model import BrokerStatus, ConfigSource, TopicConfig
+from kelr.recovery.hand import NO_ERROR, NOT_REGISTERED, NOT_SENT, UNCERTAIN, UNKNOWN_TOPIC
 from kelr.recovery.journal import Journal
 from kelr.recovery.progress import Stage
 from kelr.recovery.requests import REPEATED
@@ -81,12 +82,20 @@ class ConfigWriter:
         try:
             if config.broker is not None:
                 known, value = self.site.hand.read_broker_config(config.broker, config.name)
-                return NO_ERROR if known else NOT_SENT, value
+                if known:
+                    return NO_ERROR, value
+                return NOT_REGISTERED if self._is_unregistered(config.broker) else NOT_SENT, None
             self.site.source.forget()
             found = self.site.source.topic_configs([config.topic])[config.topic]
         except ConnectError:
             return NOT_SENT, None
         return found.error or NO_ERROR, own_value(found)
+
+    def _is_unregistered(self, broker: int) -> bool:
+        """Whether the controller lists the broker as one that is not registered."""
+        self.site.source.forget()
+        cluster = self.site.source.cluster()
+        return cluster.controller_silence is None and cluster.status(broker) is BrokerStatus.UNREGISTERED
 
     def _wait_for(self, config: WrittenConfig, value: str | None) -> tuple[str, str | None]:
         """What is read as soon as the own value is this, or when the patience is at its end."""
@@ -110,7 +119,7 @@ class ConfigWriter:
             read, now = self._wait_for(config, config.written[-1])
         known, error = read == NO_ERROR, None
         elsewhere = known and config.is_somebody_elses(now)
-        if not elsewhere and (config.in_force or (known and now != config.old)):
+        if read != NOT_REGISTERED and not elsewhere and (config.in_force or (known and now != config.old)):
             error = self.write(config, config.old, restores=True)
             self._outlast(config)
             read, now = self._wait_for(config, config.old)
@@ -158,6 +167,8 @@ class ConfigWriter:
         why = "no reason is known" if error is None else error_in_words(error)
         if error == UNKNOWN_TOPIC or (read == UNKNOWN_TOPIC and not config.in_force):
             restored, settled, text = False, True, "there is no such topic any more"
+        elif read == NOT_REGISTERED:
+            restored, settled, text, error = False, True, _gone(config), error or read
         elif known and config.is_somebody_elses(now):
             restored, settled = False, True
             text = f"somebody else set {what} to {_value(now)} meanwhile: left alone"
@@ -181,6 +192,19 @@ def own_value(config: TopicConfig) -> str | None:
     if config.min_insync_replicas_source is not ConfigSource.TOPIC or config.min_insync_replicas is None:
         return None
     return str(config.min_insync_replicas)
+
+
+def _gone(config: WrittenConfig) -> str:
+    """Kafka keeps the config of a broker that is unregistered (ReplicationControlManager.handleBrokerUnregistered), and
+    takes no write of it (QuorumController.ConfigResourceExistenceChecker)."""
+    gone = f"{config.where} is not registered any more"
+    if not config.in_force or config.broker is None:
+        return gone
+    change = broker_config_change(config.broker, config.name, config.old)
+    return (
+        f"{gone}, and its {config.name} may still be what kelr wrote. If it comes back, give it {_value(config.old)}"
+        f" again by hand: kafka-configs.sh {change}"
+    )
 
 
 def _value(own: str | None) -> str:

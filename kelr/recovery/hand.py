@@ -20,6 +20,7 @@ NOT_SENT = "NOT_SENT"
 UNCERTAIN = frozenset({NO_ANSWER, "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"})
 """Answers after which a request may have been carried out, or may be yet."""
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
 INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
 CORDON_NAMED = "log directories are cordoned"
 """In what Kafka says of an INVALID_REPLICA_ASSIGNMENT that is for a cordon (KIP-1066)."""

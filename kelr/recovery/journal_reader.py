@@ -241,7 +241,9 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
 
 def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
     topic, broker, name = key = (line["topic"], line.get("broker"), line["name"])
-    if kind is Line.INTENT and key not in found.configs:
+    known = found.configs.get(key)
+    if kind is Line.INTENT and (known is None or (known.restored and not line["restores"])):
+        # Written for another time: what is to come back is what stood there then.
         found.configs[key] = WrittenConfig(topic, name, old=line["old"], broker=broker)
     known = found.configs[key]
     if kind is Line.RESTORED:

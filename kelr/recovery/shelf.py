@@ -76,23 +76,36 @@ def refuse_open_journals(
     addresses: Collection[TopicPartition],
     *,
     topics: Collection[str] = (),
+    brokers: Collection[int] = (),
     files: Files = FILES,
 ) -> None:
     """Raises RefusedError where an earlier run was cut short that concerns one of these partitions, or of all
-    partitions of these topics: what it left behind would be taken for the state of the cluster."""
+    partitions of these topics, or configs of these brokers: what it left behind would be taken for the state of the
+    cluster."""
     wanted, held = set(addresses), {*topics, *(one.topic for one in addresses)}
     for journal in open_journals(state_directory, cluster_id, files):
-        known = {*journal.partitions, *journal.planned}
+        known = set() if _lacks_broker_configs_alone(journal) else {*journal.partitions, *journal.planned}
         common = sorted(at for at in known if at in wanted or at.topic in topics)
-        configs = sorted({config.topic for config in journal.configs.values()} & held)
+        configs = sorted({one.where for one in journal.configs.values() if one.topic in held})
+        configs += sorted({one.where for one in journal.configs_left if one.broker in brokers})
         if common or configs:
-            named = ", ".join(map(str, common[:_SHOWN])) or f"topic {configs[0]}"
+            named = ", ".join(map(str, common[:_SHOWN])) or configs[0]
             raise RefusedError(
                 f"nothing was changed: an earlier run was cut short that concerns {named}: journal"
                 f" {journal.path.stem} is open ({journal.command})",
                 next_step="kelr recover resume, or kelr recover undo",
                 code="journal-open",
             )
+
+
+def _lacks_broker_configs_alone(journal: Journalled) -> bool:
+    """Whether nothing is left but configs of brokers: each partition is in order, and has its result on record."""
+    left = journal.configs_left
+    if not left or journal.not_audited or any(config.broker is None for config in left):
+        return False
+    partitions = journal.partitions.values()
+    in_order = all(one.in_order or not (one.order or one.moved or one.sent or one.uncertain) for one in partitions)
+    return in_order and all(map(journal.has_result, journal.planned))
 
 
 def is_blank(path: Path, files: Files = FILES) -> bool:

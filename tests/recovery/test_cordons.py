@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kelr.errors import BadInputError
+from kelr.controller import events
+from kelr.engine.planning import stock_files
+from kelr.errors import BadInputError, RefusedError
 from kelr.model import Check, ElectionType, Plan, TopicPartition, Unplanned, Wish
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented
+from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_file import read_plan, write_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
+from kelr.recovery.shelf import open_journals, refuse_open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify
@@ -27,6 +31,7 @@ from tests.recovery.simulated import (
     TOPIC,
     Fault,
     Killed,
+    SimulatedHand,
     SimulatedSource,
     World,
     dies,
@@ -158,11 +163,7 @@ def test_verify_tells_why_kafka_refused(tmp_path: Path) -> None:
 
 def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Path) -> None:
     """Only the broker itself takes its config: until then the journal is open, and says so."""
-    world = _world(3)
-    plan = _plan(world)
-    number = next(at for at, name in enumerate(_course(_world(3), tmp_path / "course")) if name == "after elect")
-    world.happens[number] = dies(world, 3)
-    result = _apply(world, tmp_path, plan)
+    world, plan, result = _died_uncordoned(tmp_path)
     assert (result.ended, result.leader) == (Ended.NOT_RESTORED, 2)
     assert "cordoned.log.dirs of broker 3 could not be read" in result.text
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
@@ -173,6 +174,102 @@ def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Pat
     returns(world, 3)
     assert undo(journal.path, **world.common(tmp_path)).closed
     _is_as_before(world, tmp_path, 3)
+
+
+def _died_uncordoned(state: Path) -> tuple[World, Plan, Applied]:
+    """3 dies right after the election, so that its cordon stays off."""
+    world = _world(3)
+    plan = _plan(world)
+    number = next(at for at, name in enumerate(_course(_world(3), state / "course")) if name == "after elect")
+    world.happens[number] = dies(world, 3)
+    return world, plan, _apply(world, state, plan)
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_a_broker_that_is_unregistered_ends_the_journal(tmp_path: Path, mend: Callable[..., PutRight]) -> None:
+    """Nobody takes its config any more: what to write if it comes back is told."""
+    world, _plan_of_it, _result = _died_uncordoned(tmp_path)
+    world.after(events.BrokerUnregistered(3))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    before_s = world.now_s
+    done = mend(journal.path, **world.common(tmp_path))
+    assert world.now_s == before_s, "it waited for a broker that there is not"
+    (config,) = done.configs
+    assert (done.closed, done.good, config.settled, config.restored) == (True, False, True, False)
+    assert "broker 3 is not registered any more" in config.text
+    assert "--entity-name 3 --add-config 'cordoned.log.dirs=[*]'" in config.text
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_what_a_silent_controller_lists_is_no_unregistered_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers tell what they knew last: it may have registered since."""
+    world, _plan_of_it, _result = _died_uncordoned(tmp_path)
+    world.after(events.BrokerUnregistered(3))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    told = SimulatedSource.cluster
+    monkeypatch.setattr(SimulatedSource, "cluster", lambda self: replace(told(self), controller_silence="no answer"))
+    assert not undo(journal.path, **world.common(tmp_path)).closed
+
+
+def test_a_dead_brokers_cordon_alone_keeps_no_partition_from_its_recovery(tmp_path: Path) -> None:
+    """But what else the journal has left does, and so does a plan that takes a cordon of that broker off."""
+    world, _plan_of_it, _result = _died_uncordoned(tmp_path)
+    with pytest.raises(RefusedError, match="concerns broker 3: journal"):
+        refuse_open_journals(tmp_path, CLUSTER_ID, [AT], brokers=(3,))
+    refuse_open_journals(tmp_path, CLUSTER_ID, [AT], brokers=(2,))
+    dies(world, 2)()
+    returns(world, 1)
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 1)})
+    assert _apply(world, tmp_path, plan).ended is Ended.DONE
+
+
+def test_a_cordon_and_an_order_that_are_left_refuse_others(tmp_path: Path) -> None:
+    world = _world(3)
+    plan = _plan(world)
+    world.kill_at = next(at for at, name in enumerate(_course(_world(3), tmp_path / "one")) if name == "after elect")
+    with pytest.raises(Killed):
+        _apply(world, tmp_path, plan)
+    world.revive()
+    with pytest.raises(RefusedError, match="concerns orders:0: journal"):
+        refuse_open_journals(tmp_path, CLUSTER_ID, [AT])
+
+
+def _kill_when_emptied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process dies as soon as a broker has taken a write that empties its cordon."""
+    write = SimulatedHand.write_broker_config
+
+    def killing(hand: SimulatedHand, broker: int, name: str, value: str | None) -> str:
+        answer = write(hand, broker, name, value)
+        if value == "":
+            monkeypatch.setattr(SimulatedHand, "write_broker_config", write)
+            world.kill_at = len(world.moments)
+            world.moment("emptied")
+        return answer
+
+    monkeypatch.setattr(SimulatedHand, "write_broker_config", killing)
+
+
+def test_another_cordon_of_the_operator_comes_back_after_a_second_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is killed uncordoned, resume restores, takes off what the operator has written since, and is killed."""
+    world = _world(3)
+    plan = _plan(world)
+    _kill_when_emptied(world, monkeypatch)
+    with pytest.raises(Killed):
+        _apply(world, tmp_path, plan)
+    world.revive()
+    world.cordons[3] = "/data/a"
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    _kill_when_emptied(world, monkeypatch)
+    with pytest.raises(Killed):
+        resume(journal.path, **world.common(tmp_path))
+    assert world.cordons[3] == ""
+    world.revive()
+    assert resume(journal.path, **world.common(tmp_path)).closed
+    assert world.cordons[3] == "/data/a"
 
 
 def test_a_write_without_an_answer(tmp_path: Path) -> None:
@@ -208,6 +305,12 @@ def test_killed_at_every_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         for journal in open_journals(state, CLUSTER_ID):
             assert mend(journal.path, **world.common(state)).closed, moments[kill_at]  # type: ignore[operator]
         _is_as_before(world, state, 3)
+
+
+def test_the_shell_line_that_takes_a_cordon_off_is_quoted() -> None:
+    """zsh takes brackets for a pattern."""
+    limits = " ".join(stock_files(_plan(_world(3))).limits)
+    assert "--entity-name 3 --add-config 'cordoned.log.dirs=[]'; at the end" in limits
 
 
 def test_a_plan_takes_no_other_cordon_off(tmp_path: Path) -> None:

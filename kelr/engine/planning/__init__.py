@@ -10,7 +10,7 @@ from kelr.engine.planning.identity import content_of, digest_of, election_digest
 from kelr.engine.planning.last_look import moved_on, moved_on_reordered
 from kelr.engine.planning.parts import first, only_partitions, only_topics
 from kelr.engine.planning.plan import DEFAULT_LIFETIME_MS, plan_of
-from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles, StockStep, stock_files
+from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles, StockStep, broker_config_change, stock_files
 
 __all__ = [
     "DEFAULT_LIFETIME_MS",
@@ -19,6 +19,7 @@ __all__ = [
     "StockStep",
     "after_reordering",
     "asked_of_kafka",
+    "broker_config_change",
     "consent_of",
     "content_of",
     "differences",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -149,13 +150,20 @@ def _limits(plan: Plan, reordered: Sequence[PlannedElection], unclean: Sequence[
             " for those partitions the lines use kafka-python's command line, which sends the same request."
         )
     for broker in sorted({broker for one in reordered for broker in one.uncordons}):
-        line = f"kafka-configs.sh {STOCK_CONNECTION} --alter --entity-type brokers --entity-name {broker}"
+        line = f"kafka-configs.sh {STOCK_CONNECTION} {broker_config_change(broker, 'cordoned.log.dirs', '')}"
         yield (
-            f"Kafka takes no order that names broker {broker} while it is cordoned. First: {line} --add-config"
-            " cordoned.log.dirs=[]; at the end give it the value that it had."
+            f"Kafka takes no order that names broker {broker} while it is cordoned. First: {line}; at the end give it"
+            " the value that it had."
         )
     if any(one.restores != one.evidence.replicas for one in reordered):
         yield "Replicas on brokers that are not registered leave the assignment, and are not put back by the last step."
+
+
+def broker_config_change(broker: int, name: str, value: str | None) -> str:
+    """What follows kafka-configs.sh and its connection to give a broker's config this own value; None removes it.
+    Brackets keep commas together (ConfigCommand.parseConfigsToBeAdded), and a shell would take them for a pattern."""
+    change = f"--delete-config {name}" if value is None else f"--add-config {shlex.quote(f'{name}=[{value}]')}"
+    return f"--alter --entity-type brokers --entity-name {broker} {change}"
 
 
 def _json(content: object) -> str:
