@@ -12,7 +12,7 @@ from kelr.recovery.undo import undo
 from kelr.recovery.who import Who
 from kelr.simulation.cluster import SimulatedCluster
 from tests.histories.chance import Chance, Schedule
-from tests.histories.cluster import Cluster
+from tests.histories.cluster import BROKERS, Cluster
 from tests.histories.files import Disk
 from tests.histories.judge import Judge
 from tests.histories.machines import Host, Time
@@ -66,6 +66,9 @@ class _History:
             if second == "desk":
                 self.hosts.append(self._host("desk"))
             people.append((Who("bob", second, "User:bob"), self.hosts[-1]))
+        else:
+            lag_s = chance.choose("lag of all brokers", lambda random: random.choice((None, None, 4, 12)))
+            self.cluster.lag_s.update(dict.fromkeys(BROKERS, lag_s or 0.0))
         self.operators = [Operator(who, host, self.cluster, chance, self.judge.request) for who, host in people]
 
     def play(self) -> None:

@@ -16,6 +16,7 @@ from kelr.recovery.plan_record import plan_of_record
 from tests.histories.cluster import Cluster
 from tests.histories.machines import Host, Killed, Process
 from tests.histories.people import Fate, Operator, Told
+from tests.recovery.simulated import TOPIC
 
 STEPS = {"reorder": {"reorder", "restore"}, "elect": {"elect"}, "config": {"config"}}
 """By request: the steps that a journal's line may name for it."""
@@ -66,11 +67,21 @@ class Judge:
             plan = self.plans[process.by] = None if begin["plan"] is None else plan_of_record(begin["plan"])
             for one in plan.elections if plan is not None and begin["keep_order"] else ():
                 self.kept.setdefault(one.address, []).append(one.order)
+            self._begun(process, plan)
         try:
             line: dict[str, Any] = json.loads(lines[-1])
         except ValueError:
             return None
         return line if line["line"] == "intent" else None
+
+    def _begun(self, process: Process, plan: Plan | None) -> None:
+        """No run begins while another journal of its partitions is open: what that left behind is not the cluster's."""
+        if process.command not in {"recover apply", "recover hold"}:
+            return
+        begun = (one for one in process.host.journals() if one.plan is not None or one.configs)
+        for other in begun:
+            if process.by != f"{process.host.name}/{other.path.name}" and _concerned(plan) & _concerned(other.plan):
+                self.say(f"{process.name} begins while {other.path.name} is open")
 
     def _orders(self, process: Process, step: str, named: Sequence[Mapping[str, Any]]) -> None:
         plan = self.plans.get(process.by)
@@ -159,6 +170,12 @@ class Judge:
                     if version.since_s <= told.ended_s and order.address in version.cluster.controller.partitions
                 ):
                     self.say(f"{process.name} told that {order.address} was restored")
+
+
+def _concerned(plan: Plan | None) -> set[TopicPartition]:
+    """The partitions of a run; of a hold all of the topic."""
+    whole = {TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)}
+    return whole if plan is None else {one.address for one in plan.elections}
 
 
 def _of_election(lines: Sequence[AuditRecord], partition: int) -> Iterator[AuditRecord]:

@@ -15,12 +15,14 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PlannedElection
 from kelr.model.plan import Applied
-from kelr.recovery import audit, configs, restoring, undo
+from kelr.recovery import apply, audit, configs, hold, restoring, undo
 from kelr.recovery.apply import Run
 from kelr.recovery.batches import Batch
 from kelr.recovery.configs import ConfigBack, ConfigWriter
 from kelr.recovery.journal import Journal
+from kelr.recovery.reading import States
 from kelr.recovery.requests import Requests
+from kelr.recovery.restoring import Back, order_of
 from kelr.recovery.written_config import WrittenConfig
 from tests.histories.files import MemoryFiles
 from tests.histories.found import FOUND
@@ -81,6 +83,26 @@ def _undo_leaves_the_audit_line_out(patch: Patch) -> None:
     patch(undo, "_record", lambda *_: "")
 
 
+def _no_refusal_of_open_journals(patch: Patch) -> None:
+    patch(apply, "refuse_open_journals", _nothing)
+    patch(hold, "refuse_open_journals", _nothing)
+
+
+def _a_lagging_broker_is_believed_about_orders(patch: Patch) -> None:
+    """An order that is shown as the old one was taken for restored."""
+    back, restore = restoring._back, restoring._restore
+
+    def believed(requests: Requests, planned: PlannedElection, states: States | None, error: str | None) -> Back:
+        state = None if states is None else states.get(planned.address)
+        if state is not None and order_of(planned, state) == planned.restores:
+            requests.moved.discard(planned.address)
+        return back(requests, planned, states, error)
+
+    patch(restoring, "_back", believed)
+    patch(restoring, "_restore", lambda requests, moved, **_: restore(requests, moved, also_old=False))
+    patch(restoring, "_look_for_rivals", _nothing)
+
+
 DEFECTS = (
     _no_cut_of_a_torn_line,
     _no_line_before_an_election,
@@ -92,6 +114,8 @@ DEFECTS = (
     _no_wait_for_late_configs,
     _interrupted_in_the_last_read,
     _undo_leaves_the_audit_line_out,
+    _no_refusal_of_open_journals,
+    _a_lagging_broker_is_believed_about_orders,
 )
 
 
