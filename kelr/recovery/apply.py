@@ -304,7 +304,7 @@ class Run:
                 name=one.name,
                 before=one.old,
                 after=one.now,
-                result="done" if one.restored else "failed",
+                result=one.result,
                 at_ms=self.site.ground.now_ms(),
                 who=self.who,
                 command=self.command,

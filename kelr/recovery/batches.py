@@ -175,7 +175,7 @@ class Batch:
         for course in moved:
             why = next((failed[broker] for broker in _cordoned(course) if broker in failed), None)
             if why is not None:
-                course.fit, course.found = False, (Difference("cordoned", "off", "on", why),)
+                course.fit, course.still_cordoned = False, why
         self._look_again([course for course in moved if course.fit])
 
     def _reorder(self, moved: Sequence[Course]) -> None:

@@ -49,6 +49,8 @@ class Course:
     """What was otherwise when it was looked at once more."""
     back: Back | None = None
     """How its order was restored; None where there was nothing to restore."""
+    still_cordoned: str = ""
+    """Why a cordon could not be taken off, so that its order was not asked for."""
     cordons: tuple[ConfigBack, ...] = ()
     """How the cordons stand that were taken off for it."""
 
@@ -136,6 +138,8 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
             return Ended.OTHER_LEADER, f"broker {state.leader} still leads, and not {planned.elect}"
         how = "was elected" if course.asked else "became the leader meanwhile, not by this run"
         return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}{_held(planned, state.leader)}"
+    if course.still_cordoned:
+        return Ended.REFUSED, f"its order was not asked for: {course.still_cordoned}"
     if course.found:
         return Ended.REFUSED, "what the plan stood on changed while it was carried out: " + course.found[0].text
     if course.asked:

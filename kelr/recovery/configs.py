@@ -40,6 +40,11 @@ class ConfigBack:
     broker: int | None = None
     """Whose it is; None: the topic's."""
 
+    @property
+    def result(self) -> str:
+        """For the audit log: ``done``; ``refused`` where it was left alone; ``failed``."""
+        return "done" if self.restored else "refused" if self.settled else "failed"
+
 
 @dataclass(slots=True)
 class ConfigWriter:

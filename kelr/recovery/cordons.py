@@ -61,6 +61,8 @@ class Cordons:
             answer = self._writer.write(config, NONE_CORDONED)
             if answer != NO_ERROR:
                 failed[broker] = f"{CORDONED} of broker {broker} could not be emptied: {error_in_words(answer)}"
+            if not config.in_force and self._writer.put_back(config).settled:
+                del self._written[broker]  # refused: nothing was changed that could be restored or told
         return failed
 
     def put_back(self) -> tuple[ConfigBack, ...]:

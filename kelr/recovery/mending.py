@@ -238,7 +238,7 @@ def _config_line(site: Site, journalled: Journalled, config: ConfigBack, command
         name=config.name,
         before=config.old,
         after=config.now,
-        result="done" if config.restored else "refused" if config.settled else "failed",
+        result=config.result,
         at_ms=now_ms,
         who=site.who,
         command=command,

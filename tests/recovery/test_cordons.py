@@ -185,6 +185,35 @@ def _died_uncordoned(state: Path) -> tuple[World, Plan, Applied]:
     return world, plan, _apply(world, state, plan)
 
 
+def _config_rows(state: Path) -> list[tuple[str, str]]:
+    rows = audit.read(state, cluster_id=CLUSTER_ID)
+    return [(row.result, row.text) for row in rows if row.what is audit.AuditWhat.CONFIG]
+
+
+def test_a_refused_write_is_not_told_as_emptied_and_restored(tmp_path: Path) -> None:
+    """Nothing was changed, neither by kelr nor by somebody else."""
+    world = _world(3)
+    world.faults["cordon"] = [Fault("POLICY_VIOLATION", done=False)]
+    result = _apply(world, tmp_path, _plan(world))
+    why = "its order was not asked for: cordoned.log.dirs of broker 3 could not be emptied: POLICY_VIOLATION"
+    assert (result.ended, result.text, result.differences) == (Ended.REFUSED, why, ())
+    assert _config_rows(tmp_path) == []
+    _is_as_before(world, tmp_path, 3)
+
+
+def test_a_cordon_that_somebody_else_wrote_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """The audit log calls it what it does after undo and resume."""
+    world = _world(3)
+    plan = _plan(world)
+    course = _course(_world(3), tmp_path / "course")
+    restored = len(course) - 1 - course[::-1].index("after reorder")
+    world.happens[restored] = lambda: world.cordons.update({3: "/data/a"})
+    assert _apply(world, tmp_path / "state", plan).ended is Ended.DONE
+    told = "somebody else set cordoned.log.dirs of broker 3 to /data/a meanwhile: left alone"
+    assert _config_rows(tmp_path / "state") == [("refused", told)]
+    assert world.cordons[3] == "/data/a"
+
+
 @pytest.mark.parametrize("mend", [resume, undo])
 def test_a_broker_that_is_unregistered_ends_the_journal(tmp_path: Path, mend: Callable[..., PutRight]) -> None:
     """Nobody takes its config any more: what to write if it comes back is told."""
