@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from kelr.engine.words import agree, brokers, offsets_in_words
 from kelr.model import Bounds, Grade, Loss
 
+PROMISE = "if fewer than min ISR replicas lost data"
+"""What KIP-966's balanced recovery promises depends on this."""
+
 
 def not_read(replicas: Sequence[int]) -> str:
     """``the log of broker 1 was not read``, ``the logs of brokers 1 and 2 were not read``."""
@@ -39,7 +42,7 @@ def certainty_in_words(loss: Loss) -> str:
     if loss.grade is Grade.PROVEN_NONE:
         return "proven" if loss.total is not None and loss.total.at_most is not None else "committed: proven"
     if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
-        return f"none committed, if fewer than min ISR replicas lost data{_cut(loss)}"
+        return f"none committed, {PROMISE}{_cut(loss)}"
     if loss.grade is Grade.BOUNDED and not loss.unheard:
         return f"all logs heard{_cut(loss)}"
     if not loss.counted:

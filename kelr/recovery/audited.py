@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -250,12 +250,16 @@ class Recorded:
     it was written."""
     newest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
     """When the newest election of a topic and partition was."""
+    sent: Mapping[tuple[object, ...], Set[int | None]] = field(default_factory=dict)
+    """Whom elections were to elect that came about, or may have; by topic, partition and leader epoch before. Whoever
+    was only tried has nobody here."""
 
     @classmethod
     def of(cls, rows: Iterable[AuditRecord]) -> Self:
         """The lines that tell of elections and replays."""
         elections: dict[tuple[object, ...], AuditRecord] = {}
         newest: dict[tuple[object, ...], int] = {}
+        sent: dict[tuple[object, ...], set[int | None]] = {}
         late: dict[TopicPartition, tuple[int, Instant]] = {}
         replays = []
         for row in rows:
@@ -266,9 +270,11 @@ class Recorded:
                     late[TopicPartition(row.topic, row.partition)] = until_ms, at
                 elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
                 newest[row.topic, row.partition] = row.at_ms
+                wanted = sent.setdefault((row.topic, row.partition, row.before.get("leader_epoch")), set())
+                wanted |= set() if elected_by(row) is Elected.NOBODY else {row.wanted}
             elif row.what is AuditWhat.RESCUE:
                 replays.append(row)
-        return cls(elections, tuple(replays), late, newest)
+        return cls(elections, tuple(replays), late, newest, sent)
 
     def refusal(self, planned: PlannedElection) -> str:
         """Why an election was refused when it was tried last; empty where it was not, or not tried."""
@@ -285,8 +291,13 @@ class Recorded:
 def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lost | None:
     """What a planned election lost, with what was recorded and accepted for it, and produced again since; None where it
     was not carried out."""
-    at = planned.address
-    row = known.elections.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
+    at, epoch = planned.address, planned.evidence.leader_epoch
+    leader = None if seen.state is None else seen.state.leader
+    wanted = known.sent.get((planned.topic, planned.partition, epoch))
+    if wanted is not None and planned.elect not in wanted and leader != planned.elect:
+        # Refused, or another election came about out of the state that it stood on: it was not sent.
+        return None
+    row = known.elections.get((planned.topic, planned.partition, planned.elect, epoch))
     elected = Elected.NOBODY if row is None else elected_by(row)
     recorded = row.loss or {} if row is not None and elected is Elected.AS_PLANNED else None
     found = lost_by(planned, seen, recorded, perhaps_another=elected is Elected.PERHAPS_ANOTHER)

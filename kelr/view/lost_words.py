@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kelr.engine.loss_words import PROMISE
 from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
 from kelr.engine.words import agree, brokers
 from kelr.model import Bounds
 from kelr.view.columns import Json
 from kelr.view.plan_words import elections_in_words
-
-PROMISE = "if fewer than min ISR replicas lost data"
-"""What KIP-966's balanced recovery promises depends on this."""
 
 LOST_FACT = (
     "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"

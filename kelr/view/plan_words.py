@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.loss_words import not_read
+from kelr.engine.loss_words import PROMISE, not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import joined, plural
-from kelr.model import Advice, Target, TopicPartition
+from kelr.model import Advice, Grade, Target, TopicPartition
 from kelr.model.plan import Consent, Method, Plan, PlannedElection, RescueStep
 
 MOST_TOPICS = 20
@@ -101,7 +101,8 @@ def totals_in_words(plan: Plan) -> str:
     count = elections_in_words(len(plan.elections))
     if plan.consent is Consent.YES:
         whole = all(one.loss.total is not None and one.loss.total.none for one in plan.elections)
-        return f"{count}; nothing is lost." if whole else f"{count}; nothing that was committed is lost."
+        promised = any(one.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR for one in plan.elections)
+        return f"{count}; nothing {'' if whole else 'that was committed '}is lost{f', {PROMISE}' if promised else ''}."
     loss, parts = plan.known_loss, [count]
     committed = sum(one.loss.committed.at_least for one in plan.elections if one.loss.committed is not None)
     if loss.at_least:

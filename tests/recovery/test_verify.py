@@ -98,6 +98,26 @@ def test_an_election_that_may_come_yet_is_waited_for(tmp_path: Path) -> None:
     assert (look().passed, look().text) == (Passed.YES, "2 leads, in leader epoch 3")
 
 
+def test_an_election_that_was_refused_lost_nothing_whoever_leads_there(tmp_path: Path) -> None:
+    """orders:0 is elected by hand after the plan was made, so that the plan's election is never sent."""
+    world = leaderless()
+    numbers = [TopicPartition("orders", number) for number in range(4)]
+    plan = world.plan(dict.fromkeys(numbers, Wish(ElectionType.DESIGNATION, 2)))
+    by_hand = world.plan({numbers[0]: Wish(ElectionType.DESIGNATION, 3)})
+    consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
+    apply_plan(by_hand, consented=consented, **world.common(tmp_path))
+    rest = replace(plan, elections=plan.elections[1:])
+    apply_plan(rest, consented=consented, **world.common(tmp_path))
+    recorded = list(audit.read(tmp_path))
+    found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
+    assert passed(found, 0)[Check.LEADER] is Passed.NO
+    assert [one.address for one in found.lost] == numbers[1:]
+    assert [one.address for one in status(SimulatedSource(world), tmp_path, plan=plan).lost] == numbers[1:]
+    # Where nothing was written down, nobody knows who has sent what.
+    unknown = verify(plan, SimulatedSource(world), Told(), ground=world.ground)
+    assert [one.address for one in unknown.lost] == numbers
+
+
 def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

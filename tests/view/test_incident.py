@@ -563,6 +563,14 @@ def test_a_chat_message_is_short_and_its_blocks_are_closed(count: int, words: st
     assert text.isprintable() or set(text) - {"\n"} == {one for one in text if one.isprintable()}
 
 
+def test_a_chat_message_has_the_whole_condition_of_a_promise() -> None:
+    promised = audited(loss={"grade": Grade.NONE_IF_FEWER_THAN_MIN_ISR, "committed": [0, 0], "total": [0, 0]})
+    text = chat(material(look(led(3, 3)), done=Done("a", (promised,))))
+    condition = "if fewer than min ISR replicas lost data"
+    assert any(line.startswith("orders:1") and line.endswith(f"none, {condition}") for line in text.splitlines())
+    assert f"committed offsets lost; {condition} " in text
+
+
 def test_a_chat_message_says_the_same() -> None:
     made = material(look(led(3, 3)), before=THEN, done=Done("a", (audited(),)))
     text = chat(made)

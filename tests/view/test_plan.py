@@ -208,6 +208,8 @@ def test_the_same_plan_reads_the_same_without_color() -> None:
 def test_a_plan_that_loses_nothing_needs_a_yes() -> None:
     text = shown(plan(PREFERRED))
     assert text.endswith("In all: 1 election; nothing is lost.\n        Carried out after a yes, or with --yes.\n")
+    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=Grade.NONE_IF_FEWER_THAN_MIN_ISR))
+    assert totals_in_words(plan(promised)).endswith(" is lost, if fewer than min ISR replicas lost data.")
 
 
 def test_a_plan_without_elections_says_so_and_why() -> None:

@@ -49,7 +49,7 @@ def _lines(material: Material, known: Figures, every: Sequence[Kind], most: int)
     yield ""
     yield _plain(paragraph(material, known), 1_200)
     yield ""
-    yield from _block([(_cell(tile.label, 60), _cell(tile.value)) for tile in tiles(material, known)])
+    yield from _block([(_cell(tile.label, 100), _cell(tile.value)) for tile in tiles(material, known)])
     yield from _states(every, most)
     yield from _lost(known.lost, most)
     yield from _done(material, most)
@@ -84,9 +84,8 @@ def _lost(found: Sequence[Lost], most: int) -> Iterator[str]:
     rows = [("partition", "elected", "committed", "in all", "grade")]
     for one in worst_first(found)[:most]:
         elected = "?" if one.leader is None else str(one.leader)
-        grade = GRADES[one.grade].partition(",")[0]
         lost = bounds_in_words(one.committed), bounds_in_words(one.total)
-        rows.append((_cell(str(one.address)), elected, *lost, grade))
+        rows.append((_cell(str(one.address)), elected, *lost, GRADES[one.grade]))
     yield from _block(rows) if most else ()
     yield from _more(len(found) - most, "election")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kelr.engine.loss_words import PROMISE
 from kelr.engine.planning.lost import ORDER
 from kelr.engine.words import agree, joined
 from kelr.model import Bounds
@@ -15,7 +16,7 @@ from kelr.view.incident.kinds import named
 from kelr.view.incident.losses import elr_is_on
 from kelr.view.incident.material import Look, Material
 from kelr.view.incident.tables import GRADES
-from kelr.view.lost_words import PROMISE, bounds_in_words
+from kelr.view.lost_words import bounds_in_words
 
 _LONGEST = "longest time without a leader"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kelr.engine.loss_words import certainty_in_words, loss_in_words
+from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words
 from kelr.engine.planning.lost import Lost
 from kelr.engine.words import ids
 from kelr.model import Candidate, Decision, Grade, TopicPartition
@@ -33,7 +33,7 @@ MOST_ROWS = 200
 """So many rows a table has at most."""
 GRADES = {
     Grade.PROVEN_NONE: "proven none",
-    Grade.NONE_IF_FEWER_THAN_MIN_ISR: "none, if fewer than min ISR replicas lost data",
+    Grade.NONE_IF_FEWER_THAN_MIN_ISR: f"none, {PROMISE}",
     Grade.BOUNDED: "bounded",
     Grade.UNKNOWN: "unknown",
 }
