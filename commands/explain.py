@@ -78,6 +78,7 @@ Picture = Annotated[
 @app.command(
     **on_cluster(
         {
+            ExitCode.FOUND: "no partition was seen",
             ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
             ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
             ExitCode.REFUSED: "a file of --logs is of another cluster",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.recovering import source_with
-from kelr.commands.seen import sees_any
+from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
@@ -124,6 +124,7 @@ def explain_partitions(
         otherwise=() if unclean is None else unclean.happened,
         seen=seen,
     )
+    fail_unseen(seen=seen)
     return len(decided.decisions), found.topic_errors
 
 
@@ -139,6 +140,7 @@ def compare_rule_sets(
         for compared in dict.fromkeys(ways)
     ]
     source = session.source()
+    seen = bool(comparisons or found.topic_errors) or sees_any(source, selection)
     show_comparisons(
         session.output,
         _explanation(session, wanted),
@@ -147,8 +149,9 @@ def compare_rule_sets(
         source=source.name,
         errors=found.topic_errors,
         guess="" if own.certain else own.reason,
-        seen=bool(comparisons or found.topic_errors) or sees_any(session.source(), selection),
+        seen=seen,
     )
+    fail_unseen(seen=seen)
     return len(comparisons), found.topic_errors
 
 
@@ -212,6 +215,7 @@ def _explain_as_they_are(
         shown += len(held)
         seen = bool(shown or not_known or errors) or sees_any(session.source(), selection)
         report.finish(errors, seen=seen, not_known=not_known)
+    fail_unseen(seen=seen)
     return shown, errors
 
 

@@ -86,6 +86,7 @@ def collect(
 @app.command(
     **on_cluster(
         {
+            ExitCode.FOUND: "no partition was seen",
             ExitCode.REFUSED: "a file or a broker is not what the options say; nothing was planned",
             ExitCode.PARTLY_DONE: "some topics could not be described",
         }

@@ -17,7 +17,7 @@ from kelr.commands.recovering import (
     say_other_rescues,
     source_with,
 )
-from kelr.commands.seen import sees_any
+from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
@@ -147,10 +147,12 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
         write_plan(made.plan, wanted.out, overwrite=wanted.overwrite)
     if wanted.export is not None:
         _export(session, made.plan, wanted.export, overwrite=wanted.overwrite)
-    _show(session, wanted, made, source)
+    seen = bool(made.decided or made.not_known or made.errors) or sees_any(source, wanted.selection)
+    _show(session, wanted, made, source, seen=seen)
     if made.errors:
         raise topics_failed(made.errors, some_worked=made.decided > 0)
     refuse_without_controller(source, made.plan)
+    fail_unseen(seen=seen)
 
 
 def _check_designated(wanted: Wanted, made: Made) -> None:
@@ -163,12 +165,12 @@ def _check_designated(wanted: Wanted, made: Made) -> None:
         )
 
 
-def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
+def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen: bool) -> None:
     output, plan = session.output, made.plan
     here = directories_here(session, source)
     rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out, here)
     following = _following(wanted, made)
-    not_known = not_known_in_words(made.not_known) if made.not_known else ""
+    not_known = not_known_in_words(made.not_known) if made.not_known else "" if seen else NOTHING_READ
     if wanted.markdown:
         write_utf8(output.stdout)
         commands = [output.next_command(one) for one in (*rescues, following) if one is not None]
@@ -188,14 +190,16 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         if not_known:
             output.note(not_known)
         return
-    nothing_seen = bool(made.errors) and not made.decided
+    nothing_seen = not seen or (bool(made.errors) and not made.decided)
     show_plan(output, plan, context=context, errors=made.errors, full=wanted.full, nothing_seen=nothing_seen)
     for line in broker_order_lines(Layout(output.width), broker_order(plan)):
         output.line(line)
     idle = not plan.elections and not plan.not_planned and not not_known
     if idle and not nothing_seen and context.controller_silence is None:
         well = "every partition that was looked at has its leader and enough replicas in sync"
-        output.note(well if made.decided or sees_any(session.source(), wanted.selection) else NOTHING_READ)
+        output.note(well)
+    if not seen:
+        output.note(NOTHING_READ)
     say_other_rescues(output, rescues)
     for command in _collecting(wanted, made, session.source().cluster().live):
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")

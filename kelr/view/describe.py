@@ -27,7 +27,8 @@ CLUSTER_HEAD = (
 )
 NOTHING_READ = (
     "no partition was found: brokers leave topics that this principal may not describe out of their answers without a"
-    " word, so nothing is known to be safe: name topics, or see kelr doctor --acls"
+    " word, and a cluster without topics answers the same, so nothing is known to be safe: name topics, or see"
+    " kelr doctor --acls"
 )
 """Where nobody showed any partition: said wherever it could be taken for a cluster that is well."""
 NOT_KNOWN_WITHOUT_CONTROLLER = (

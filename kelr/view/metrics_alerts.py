@@ -25,7 +25,7 @@ def _quiet(report: MetricsReport) -> tuple[str, Style]:
     """What it means that there is no alert: as much as was read, and no more."""
     quiet = "nothing to be woken for"
     if report.cluster is not None and not report.partitions:
-        return f"{quiet} in what was read: no partition was seen", Style.NOTICE
+        return "no partition was seen, so nothing is known to be well", Style.BAD
     if report.cluster is not None:
         return (f"{quiet} in what could be described", Style.NOTICE) if report.errors else (quiet, Style.GOOD)
     if all(one.value is None for one in report.figures):

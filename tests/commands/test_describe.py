@@ -244,7 +244,8 @@ def test_an_empty_list_may_be_one_of_what_the_principal_sees(kelr: Kelr, cluster
     cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
     said = (
         "no partition was found: brokers leave topics that this principal may not describe out of their answers without"
-        " a word, so nothing is known to be safe: name topics, or see kelr doctor --acls\n"
+        " a word, and a cluster without topics answers the same, so nothing is known to be safe: name topics, or see"
+        " kelr doctor --acls\n"
     )
     assert (kelr("describe").err, kelr("describe", "--summary").err) == (said, said)
     assert json.loads(kelr("describe", "-o", "json").out)["notes"] == [said.rstrip("\n")]

@@ -16,12 +16,13 @@ import pytest
 from kelr.commands.recovering import rescue_commands
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
-from kelr.model import RescueStep, TopicError, TopicPartition
+from kelr.model import RescueStep, Snapshot, TopicError, TopicPartition
 from kelr.model.plan import AcceptedLoss, Check, Finding, Passed, PlannedElection
 from kelr.recovery import audit
 from kelr.recovery.plan_file import read_plan
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
+from kelr.view.describe import NOTHING_READ
 from tests.commands.conftest import Kelr, Ran
 from tests.incident import INCIDENT
 from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource, World, leaderless, returns
@@ -836,3 +837,17 @@ def test_a_plan_that_refuses_every_election_is_refused(kelr: Kelr, more: tuple[s
     kelr("recover", "plan", "steady:0", *DESIGNATE_3, "--out", "plan.json", *CONNECTION)
     ran = apply(kelr, "--yes", *more)
     assert (ran.code, "Successfully completed" in ran.out) == (6, False)
+
+
+def test_a_cluster_that_shows_nothing_is_not_one_with_nothing_to_elect(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    """Brokers leave topics that may not be described out, without a word."""
+    cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    ran = kelr("recover", "plan", *CONNECTION)
+    assert (ran.code, ran.out, ran.err) == (1, "", f"{NOTHING_READ}\n")
+    ran = kelr("recover", "plan", "-o", "json", *CONNECTION)
+    assert (ran.code, json.loads(ran.out)["items"], ran.err) == (1, [], f"{NOTHING_READ}\n")
+    ran = kelr("recover", "plan", "--markdown", *CONNECTION)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.endswith(f"\n\n{NOTHING_READ}\n")

@@ -50,6 +50,10 @@ def kelr(server: SimulatedServer, *arguments: str) -> int:
         ("whatif", "--restart-order", "--check"),
         ("doctor", "--check"),
         ("doctor", "--only", "leaderless", "--check"),
+        ("explain",),
+        ("explain", "--compare-rules", "all"),
+        ("recover", "plan"),
+        ("recover", "plan", "-e", "unclean", "--markdown"),
     ],
     ids=" ".join,
 )
