@@ -34,7 +34,7 @@ from kelr.sources.base import (
     registrations_of,
     silence_of,
 )
-from kelr.sources.doubt import Doubt, Shows, cut_logs, device_of, doubted, doubted_with
+from kelr.sources.doubt import Doubt, Shows, cut_logs, device_of, doubted, doubted_with, perhaps_cut
 from kelr.sources.merging import Merged, merge
 from kelr.sources.shutdown import read_since_registered, unclean_shutdown, words
 from kelr.sources.snapshot_collection import (
@@ -94,6 +94,8 @@ class CollectedSource:
         """Readings (broker, collection) that a partition shows to be from before the broker last ran."""
         self._stale_or_cut: dict[tuple[int, str], TopicPartition] = {}
         """Directories (broker, path) of which a partition's reading is one of the two."""
+        self._short: dict[tuple[int, str], set[TopicPartition]] = {}
+        """Directories (broker, path) with logs that lack what others know to be committed, and of which partitions."""
 
     @property
     def name(self) -> str:
@@ -179,6 +181,7 @@ class CollectedSource:
     def forget(self) -> None:
         self._stale.clear()
         self._stale_or_cut.clear()
+        self._short.clear()
         self._registrations = None
         self._source.forget()
 
@@ -213,14 +216,18 @@ class CollectedSource:
         """Remember what this partition shows of whole disks (`kelr.sources.doubt`)."""
         found = [self._best(state, answer, cluster) for answer in answers]
         heard = [best for best, _ in found if isinstance(best, ReplicaLog)]
+        cut = perhaps_cut(state, heard)
         for _, log in found:
-            doubt = None if log is None else self._doubted(state, log, heard)
-            if log is None or doubt is None:
+            if log is None:
                 continue
-            if doubt.shows is Shows.STALE:
+            doubt = self._doubted(state, log, heard)
+            if doubt is None and log.answer.replica in cut:
+                self._short.setdefault(device_of(log), set()).add(state.address)
+            elif doubt is not None and doubt.shows is Shows.STALE:
                 self._stale.setdefault((log.answer.replica, log.name), state.address)
-            elif doubt.shows is Shows.STALE_OR_CUT:
+            elif doubt is not None and doubt.shows is Shows.STALE_OR_CUT:
                 self._stale_or_cut.setdefault(device_of(log), state.address)
+                self._short.setdefault(device_of(log), set()).add(state.address)
 
     def _doubted(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> Doubt | None:
         running = self.merged.running(log.answer.replica, log.name)
@@ -264,7 +271,7 @@ class CollectedSource:
         log = self._collected(state, answer.replica)
         if log is None:
             return self._not_on_disk(state, answer, cluster), None
-        told = self._with_shutdown(self._with_its_disk(_as_answer(log), log))
+        told = self._with_shutdown(self._with_its_disk(state, _as_answer(log), log))
         why_not = _why_not(state, answer, log, told, cluster)
         if why_not is None:
             return told, log
@@ -274,9 +281,11 @@ class CollectedSource:
         end = f"its log in {log.name} (end {log.answer.log_end}{when}) is not used: {why_not}"
         return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}"), None
 
-    def _with_its_disk(self, answer: LogAnswer, log: CollectedLog) -> LogAnswer:
-        """The log, with what other logs of its directory tell of it."""
-        if isinstance(answer, NotHeard) or not log.of_disk or device_of(log) not in self._cut:
+    def _with_its_disk(self, state: PartitionState, answer: LogAnswer, log: CollectedLog) -> LogAnswer:
+        """The log, with what other logs of its directory tell of it. What it lacks itself is counted as that."""
+        short = self._short.get(device_of(log), ())
+        perhaps = device_of(log) in self._cut or (short and state.address not in short)
+        if isinstance(answer, NotHeard) or not log.of_disk or not perhaps:
             return answer
         return replace(answer, may_have_held_more=True)
 

@@ -19,14 +19,17 @@ recovered for itself, by its own mark of a clean shutdown), `LogConfig` (flush.m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from kelr.engine.logs import agreement, count_distinct, missing
 from kelr.engine.words import plural, time_of_day
-from kelr.model import NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
-from kelr.sources.snapshot_collection import CollectedLog
+from kelr.model import LOG_DIRECTORY, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+
+if TYPE_CHECKING:
+    from kelr.sources.snapshot_collection import CollectedLog
 
 _CUT = "its log was cut"
 
@@ -140,6 +143,24 @@ def cut_logs(logs: Mapping[TopicPartition, Iterable[CollectedLog]]) -> Mapping[t
             if log.of_disk and end is not None and saved is not None and saved > end:
                 found.setdefault(device_of(log), []).append(CutLog(address, end, saved))
     return found
+
+
+def perhaps_cut(state: PartitionState, answers: Sequence[LogAnswer]) -> frozenset[int]:
+    """Replicas whose disks were read, and whose logs end before what they held once: by the high watermark that the
+    disk has saved, or by one that another replica knows although this one should hold everything committed.
+
+    A broker that answers itself may lag, and tells nothing of a disk here.
+    """
+    heard = [answer for answer in answers if isinstance(answer, ReplicaLog)]
+    cut = {log.replica for log in heard if log.source == LOG_DIRECTORY and _is_short(state, log, heard)}
+    lacking = {one.replica for one in answers if isinstance(one, NotHeard) and one.reason is Unheard.LACKING}
+    return frozenset(cut | lacking)
+
+
+def _is_short(state: PartitionState, held: ReplicaLog, others: Iterable[ReplicaLog]) -> bool:
+    if held.saved_high_watermark is not None:
+        return True
+    return _role(state, held.replica) is not None and any(_committed_and_lacking(held, one)[0] for one in others)
 
 
 def device_of(log: CollectedLog) -> tuple[int, str]:

@@ -68,6 +68,26 @@ def test_a_disk_that_was_cut_takes_the_promise_of_every_partition_on_it(kelr: Ke
     assert told.err.count("broker 4: 5 logs in") == 1
 
 
+def test_a_snapshot_with_the_disks_logs_takes_the_promise_as_the_disk_itself_does(kelr: Kelr) -> None:
+    """It was saved without what the disk's checkpoint holds: that the log of partition 9 ends below the high watermark
+    which broker 3 knows tells of the disk, also where partition 9 is not asked for."""
+    aggressive = ("-e", "longest_log_aggressive", "-o", "json")
+
+    def asked_for(*arguments: str) -> dict[int, tuple[str, str, list[int]]]:
+        items = json.loads(kelr("recover", "plan", *arguments, *aggressive).out)["items"]
+        planned = {one["partition"]: one["planned"] for one in items}
+        return {
+            number: (one["consent"], one["loss"]["grade"], one["loss"]["may_have_lost"])
+            for number, one in planned.items()
+            if number in {0, 1, 3, 5, 8}
+        }
+
+    told = asked_for("--snapshot", WITH_LOGS)
+    assert told == dict.fromkeys((0, 1, 3, 5, 8), ("loss", "unknown", [4]))
+    assert told == asked_for("--snapshot", CLUSTER, "--logs", DISK)
+    assert asked_for("drill-s2211-r1:3", "--snapshot", WITH_LOGS) == {3: told[3]}
+
+
 def test_the_saved_high_watermarks_of_a_disk_are_told(kelr: Kelr) -> None:
     ran = kelr("log-info", "drill-s2211-r1", "--snapshot", CLUSTER, "--logs", DISK)
     assert "63 (saved 163)" in ran.out

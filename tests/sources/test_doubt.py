@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,8 +28,9 @@ from kelr.model import (
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.disk.collection import LogDirectory
-from kelr.sources.doubt import Shows, doubted
+from kelr.sources.doubt import Shows, doubted, perhaps_cut
 from kelr.sources.memory import MemorySource
+from kelr.sources.snapshot_file import SnapshotFileSource, write_snapshot
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 
 READ_AT_MS = 14 * 3_600_000 + 3 * 60_000 + 10_000
@@ -248,6 +250,66 @@ def test_a_log_beside_one_that_was_cut_may_have_held_more(held: ReplicaLog) -> N
     assert (
         "broker 1: 1 log in /d1 ends before the high watermark that was saved there (orders:0 at 20 of 45)" in warning
     )
+
+
+@pytest.mark.parametrize(
+    ("beside", "marked"),
+    [
+        (on_disk(OLD, newest=2), True),
+        (on_disk(OLD), True),
+        (on_disk(replace(WHOLE, high_watermark=None), newest=2), False),
+    ],
+)
+def test_a_log_beside_one_that_lacks_what_another_replica_knows_to_be_committed_may_have_held_more(
+    beside: CollectedLog, marked: bool
+) -> None:
+    stale_or_cut = replace(WAITS_FOR_ONE, last_known_elr=()) if beside.newest_epoch is None else WAITS_FOR_ONE
+    answer = told_of(of_a_disk((stale_or_cut, beside), (OTHER, on_disk(SHORTER, newest=2))), OTHER)
+    assert isinstance(answer, ReplicaLog)
+    assert answer.may_have_held_more is marked
+
+
+def answered(log: ReplicaLog, source: str = LOG_DIRECTORY) -> ReplicaLog:
+    return replace(log, source=source)
+
+
+@pytest.mark.parametrize(
+    ("state", "answer", "cut"),
+    [
+        (LED_BY_TWO, answered(OLD), {1}),
+        (LED_BY_TWO, answered(OLD, "ListOffsets+Fetch"), set()),
+        (LED_BY_TWO, answered(SHORTER), set()),
+        (replace(LED_BY_TWO, elr=(2,)), answered(OLD), set()),
+        (replace(LED_BY_TWO, elr=(2,)), replace(answered(OLD), saved_high_watermark=45), {1}),
+        (LED_BY_TWO, NotHeard(1, Unheard.LACKING), {1}),
+        (LED_BY_TWO, NotHeard(1, Unheard.DOUBTFUL), set()),
+        (LED_BY_TWO, silent(1), set()),
+    ],
+)
+def test_a_disk_is_perhaps_cut_where_its_log_ends_before_what_it_held(
+    state: PartitionState, answer: LogAnswer, cut: set[int]
+) -> None:
+    assert perhaps_cut(state, (answer, TWO, THREE)) == cut
+
+
+@pytest.mark.parametrize(("short", "marks"), [(OLD, (False, True)), (SHORTER, (False, False)), (OLD, (True, False))])
+def test_a_snapshot_tells_of_a_disk_by_any_of_its_partitions(
+    short: ReplicaLog, marks: tuple[bool, bool], tmp_path: Path
+) -> None:
+    """Who saved a mark knew the directories, and marked the logs of those that were cut."""
+    given, found = marks
+    logs = {
+        OTHER.address: (replace(answered(short), may_have_held_more=given), TWO, THREE),
+        WAITS_FOR_ONE.address: (answered(SHORTER), TWO, THREE),
+    }
+    snapshot = replace(
+        snapshot_of(OTHER, cluster_of(live=(2, 3), fenced=(1,)), ()), partitions=(WAITS_FOR_ONE, OTHER), logs=logs
+    )
+    write_snapshot(snapshot, tmp_path / "saved.kelr")
+    source = SnapshotFileSource(tmp_path / "saved.kelr")
+    answer = source.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address][0]
+    assert isinstance(answer, ReplicaLog)
+    assert answer.may_have_held_more is found
 
 
 def test_another_directory_is_another_device() -> None:
