@@ -185,7 +185,7 @@ def _puts(done: PutRight, *, undone: bool) -> list[Put]:
     puts += [
         Put(
             "config",
-            one.topic or f"broker {one.broker}",
+            one.whose,
             None,
             _how(restored=one.restored, settled=one.settled and one.error != NOT_REGISTERED),
             one.restored,

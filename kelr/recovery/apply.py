@@ -300,7 +300,7 @@ class Run:
         lines = [
             config_line(
                 what=AuditWhat.CONFIG,
-                topic=one.topic,
+                topic=one.whose,
                 name=one.name,
                 before=one.old,
                 after=one.now,
@@ -311,7 +311,7 @@ class Run:
                 cluster_id=self.cluster_id,
                 journal=self.journal.path.name,
                 error=one.error,
-                text=one.text or f"of broker {one.broker}: emptied while orders changed, and restored",
+                text=one.text or "emptied while orders changed, and restored",
             )
             for one in cordons
         ]

@@ -142,7 +142,7 @@ def config_line(
     error: str | None = None,
     text: str = "",
 ) -> AuditRecord:
-    """The line of a topic's config that was written and written back; or a broker's, without a topic."""
+    """The line of a topic's config that was written and written back; or a broker's, as ``broker 2``."""
     return AuditRecord(
         at_ms=at_ms,
         what=what,

@@ -41,6 +41,11 @@ class ConfigBack:
     """Whose it is; None: the topic's."""
 
     @property
+    def whose(self) -> str:
+        """The topic, or ``broker 2``, which no topic can be called."""
+        return self.topic if self.broker is None else f"broker {self.broker}"
+
+    @property
     def result(self) -> str:
         """For the audit log: ``done``; ``refused`` where it was left alone; ``failed``."""
         return "done" if self.restored else "refused" if self.settled else "failed"

@@ -234,7 +234,7 @@ def order_backs(journalled: Journalled, backs: Mapping[TopicPartition, Back]) ->
 def _config_line(site: Site, journalled: Journalled, config: ConfigBack, command: str, now_ms: int) -> AuditRecord:
     return config_line(
         what=AuditWhat.CONFIG,
-        topic=config.topic,
+        topic=config.whose,
         name=config.name,
         before=config.old,
         after=config.now,
@@ -245,5 +245,5 @@ def _config_line(site: Site, journalled: Journalled, config: ConfigBack, command
         cluster_id=journalled.cluster_id,
         journal=journalled.path.name,
         error=config.error,
-        text=config.text or ("" if config.broker is None else f"of broker {config.broker}"),
+        text=config.text,
     )

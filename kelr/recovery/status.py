@@ -61,9 +61,10 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class ConfigStatus:
-    """A topic's config that a hold wrote."""
+    """A topic's config that a hold wrote, or a broker's cordon."""
 
     topic: str
+    """Or ``broker 2``."""
     name: str
     old: str | None
     """The topic's own value from before; None: it had none."""
@@ -71,6 +72,8 @@ class ConfigStatus:
     left: bool
     """It may not have its old value."""
     text: str
+    asked: bool = True
+    """False: `now` says nothing, since only the broker tells it, and was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +303,8 @@ def _configs(source: Source, journalled: Journalled) -> tuple[ConfigStatus, ...]
 def _of_broker(config: WrittenConfig) -> ConfigStatus:
     """A broker's config by the journal alone: the broker tells, and is asked when it is restored."""
     left = not config.restored
-    text = f"of {config.where}: " + ("not known to be restored" if left else "restored")
-    return ConfigStatus(config.topic, config.name, config.old, None, left, text)
+    text = "not known to be restored" if left else "restored"
+    return ConfigStatus(config.where, config.name, config.old, None, left, text, asked=False)
 
 
 def _of_config(config: WrittenConfig, now: str | None, error: str | None) -> tuple[bool, str]:

@@ -132,8 +132,9 @@ def standings_of(status: RecoveryStatus) -> Iterator[Standing]:
         for one in journal.partitions:
             yield _standing(journal.name, one)
         for config in journal.configs:
-            text = f"{config.name}={config.now or 'not set'}: {config.text}"
-            yield Standing(journal.name, config.topic or "-", None, text, config.left)
+            value = f"={config.now or 'not set'}" if config.asked else ""
+            text = f"{config.name}{value}: {config.text}"
+            yield Standing(journal.name, config.topic, None, text, config.left)
 
 
 def _standing(journal: str | None, one: PartitionStatus) -> Standing:

@@ -25,6 +25,7 @@ from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify
 from kelr.sources.live.failures import error_answer
+from kelr.view.recovery_status import standings_of
 from tests.recovery.simulated import (
     CLUSTER_ID,
     CORDONED,
@@ -171,6 +172,9 @@ def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Pat
     assert not left.closed
     found = status(SimulatedSource(world), tmp_path, plan=plan)
     assert [(one.name, one.left) for one in found.journals[0].configs] == [("cordoned.log.dirs", True)]
+    (told,) = [one for one in standings_of(found) if one.partition is None]
+    assert (told.name, told.text) == ("broker 3", "cordoned.log.dirs: not known to be restored")
+    assert {row.topic for row in audit.read(tmp_path) if row.what is audit.AuditWhat.CONFIG} == {"broker 3"}
     returns(world, 3)
     assert undo(journal.path, **world.common(tmp_path)).closed
     _is_as_before(world, tmp_path, 3)
