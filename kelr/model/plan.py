@@ -358,7 +358,7 @@ class Ended(StrEnum):
     NOT_RESTORED = "not-restored"
     """The wanted replica leads, and the replicas' order could not be restored."""
     UNKNOWN = "unknown"
-    """The answer to a request never came and the cluster could not be read again: `kelr recover resume` settles it."""
+    """The cluster could not be read again, or still shows the leader epoch of before: the election may have come."""
     NOT_TRIED = "not-tried"
     """Left for later: a limit, an interruption, or an earlier failure came before it."""
 

@@ -288,7 +288,7 @@ class Batch:
             raise
         for course in courses:
             course.elect_error = None if answers[course.address] == "NONE" else answers[course.address]
-        elected = [course.address for course in courses if course.elect_error in {None, "ELECTION_NOT_NEEDED"}]
+        elected = [course.address for course in courses if course.address in self._requests.elected]
         self._tell(Stage.LEADERS, f"reading who leads {_count(len(elected))}")
         wait_until(self.site, elected, self._is_elected, patience_s=self.site.patience.settle_s)
 

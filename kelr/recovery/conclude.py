@@ -18,14 +18,13 @@ _REORDERING = {
     NO_ANSWER: "the reordering went without an answer and was not done",
 }
 
-_NOT_SHOWN = (
-    "Kafka answers that it was done, and the brokers still show leader epoch {epoch} as before: they lag behind, or"
-    " nobody was elected"
-)
 _ELECTING = {
     NOT_SENT: "no broker could be reached for the election",
-    NO_ANSWER: "the election went without an answer, and nobody leads",
+    NO_ANSWER: "the election went without an answer",
 }
+_NOT_SHOWN = (
+    "{answered}, and the brokers still show leader epoch {epoch} as before: they lag behind, or nobody was elected"
+)
 
 
 @dataclass(slots=True)
@@ -80,7 +79,7 @@ def conclude(
     if state is None:
         text = _told("it could not be read after the requests: nobody knows yet who leads", error)
         return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
-    ended, text = _outcome(course, state, error, interrupted=interrupted)
+    ended, text = _outcome(course, state, error, asked=asked, interrupted=interrupted)
     if back is not None and not back.restored:
         leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
         # What lags behind tells neither who leads nor which order there is.
@@ -123,13 +122,25 @@ def _held(planned: PlannedElection, leader: int) -> str:
     return f"; in the plan its log {known}, and that of {planned.elect} ended at {wanted}"
 
 
-def _outcome(course: Course, state: PartitionState, error: str | None, *, interrupted: bool) -> tuple[Ended, str]:
+def _answered(error: str | None) -> str:
+    """What came back for an election that was asked for."""
+    if error is None:
+        return "Kafka answers that it was done"
+    return _ELECTING.get(error, f"Kafka answers {error_in_words(error)}")
+
+
+def _outcome(
+    course: Course, state: PartitionState, error: str | None, *, asked: bool, interrupted: bool
+) -> tuple[Ended, str]:
     planned = course.planned
     if state.leader == planned.elect:
         by_itself = not course.asked and course.moved
         return Ended.DONE, "it was elected by the reordering itself" if by_itself else ""
-    if course.asked and error is None and state.leader_epoch == course.before.leader_epoch:
-        return Ended.UNKNOWN, _NOT_SHOWN.format(epoch=state.leader_epoch)
+    changed = f"what the plan stood on changed while it was carried out: {course.found[0].text}" if course.found else ""
+    if course.asked and asked and state.leader_epoch == course.before.leader_epoch:
+        # No error but a refusal proves that nobody was elected (`is_refusal`), and a broker may lag behind.
+        text = _NOT_SHOWN.format(answered=_answered(error), epoch=state.leader_epoch)
+        return Ended.UNKNOWN, text + (f"; {changed}" if changed else "")
     reordered = course.moved and course.reorder_error is None
     if state.leader is not None and (course.asked or reordered or state.leader != course.before.leader):
         if course.asked and state.leader == course.before.leader and error is not None:
@@ -140,12 +151,10 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
         return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}{_held(planned, state.leader)}"
     if course.still_cordoned:
         return Ended.REFUSED, f"its order was not asked for: {course.still_cordoned}"
-    if course.found:
-        return Ended.REFUSED, "what the plan stood on changed while it was carried out: " + course.found[0].text
+    if changed:
+        return Ended.REFUSED, changed
     if course.asked:
-        if error is None:
-            return Ended.NO_LEADER, "the election was done, and nobody leads"
-        return Ended.NO_LEADER, _ELECTING.get(error, f"Kafka answers {error_in_words(error)}")
+        return Ended.NO_LEADER, _answered(error)
     if course.reorder_error is not None:
         return Ended.REFUSED, _REORDERING.get(
             course.reorder_error, f"Kafka refused the reordering: {error_in_words(course.reorder_error)}"

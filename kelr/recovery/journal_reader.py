@@ -114,9 +114,13 @@ class Journalled:
         return (self.who, self.command) if one is None or one.by is None else one.by
 
     def has_result(self, at: TopicPartition) -> bool:
-        """Whether it was written down what became of an election, as far as that was known then."""
+        """Whether it is known what became of an election: not where brokers still showed the epoch of before."""
         one = self.partitions.get(at)
-        return one is not None and one.applied is not None and one.applied.ended is not Ended.UNKNOWN
+        result = None if one is None else one.applied
+        if result is None or result.ended is Ended.UNKNOWN:
+            return False
+        before = self.planned[at].evidence.leader_epoch
+        return not result.asked or result.ended is Ended.DONE or (result.leader_epoch or 0) > before
 
     @property
     def configs_left(self) -> tuple[WrittenConfig, ...]:

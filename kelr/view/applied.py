@@ -130,7 +130,7 @@ _IN_WORDS = {
     Ended.OTHER_LEADER: "another replica leads",
     Ended.NO_LEADER: "nobody leads",
     Ended.NOT_RESTORED: "elected, but the replicas' order was not restored",
-    Ended.UNKNOWN: "an answer never came, and what became of it is not known",
+    Ended.UNKNOWN: "what became of it is not known",
     Ended.NOT_TRIED: "not tried",
 }
 _STYLES = {

@@ -19,6 +19,7 @@ from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.hand import is_refusal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
@@ -415,12 +416,15 @@ def test_an_election_that_comes_late_elects_nobody_else(tmp_path: Path) -> None:
     assert world.state().replicas == (3, 1, 2)
 
 
+_NOT_SHOWN = "and the brokers still show leader epoch {} as before: they lag behind, or nobody was elected"
+
+
 def test_an_election_that_never_comes(tmp_path: Path) -> None:
     world = leaderless()
     world.faults["elect"] = [silence(done=False)] * 100
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert (result.ended, result.error) == (Ended.NO_LEADER, "NO_ANSWER")
-    assert result.text == "the election went without an answer, and nobody leads"
+    assert (result.ended, result.error) == (Ended.UNKNOWN, "NO_ANSWER")
+    assert result.text == f"the election went without an answer, {_NOT_SHOWN.format(world.state().leader_epoch)}"
     assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
     assert open_journals(tmp_path, CLUSTER_ID) == ()
     assert world.now_s > 75, "an election that may still come finds the planned order"
@@ -432,8 +436,9 @@ def test_a_preferred_replica_that_fell_out_of_the_isr(tmp_path: Path) -> None:
     plan = world.plan({STEADY: Wish(ElectionType.PREFERRED)})
     world.happens[0] = dies(world, 3)  # right before the election
     (result,) = _apply(world, tmp_path, plan)
-    assert (result.ended, result.error, result.leader) == (Ended.REFUSED, "PREFERRED_LEADER_NOT_AVAILABLE", 2)
-    assert result.text == "Kafka answers PREFERRED_LEADER_NOT_AVAILABLE; broker 2 still leads"
+    assert (result.ended, result.error, result.leader) == (Ended.UNKNOWN, "PREFERRED_LEADER_NOT_AVAILABLE", 2)
+    still = _NOT_SHOWN.format(world.state(topic=STEADY.topic).leader_epoch)
+    assert result.text == f"Kafka answers PREFERRED_LEADER_NOT_AVAILABLE, {still}"
 
 
 _ERRORS = (
@@ -500,10 +505,11 @@ def test_an_election_that_is_refused(tmp_path: Path, error: str) -> None:
     world = leaderless()
     world.faults["elect"] = [Fault(error, done=False, only=TopicPartition(TOPIC, 0))]
     results = _apply(world, tmp_path)
-    expected = "done" if error in _REPEATED else "no-leader"
+    expected = "done" if error in _REPEATED else "no-leader" if is_refusal(error) else "unknown"
     assert _ends(results) == [expected, "done", "done", "done", "done"]
-    if expected == "no-leader":
-        assert (results[0].error, results[0].text) == (error, f"Kafka answers {error}")
+    if expected != "done":
+        still = "" if is_refusal(error) else f", {_NOT_SHOWN.format(world.state().leader_epoch)}"
+        assert (results[0].error, results[0].text) == (error, f"Kafka answers {error}{still}")
     _assert_old_orders(world)
 
 

@@ -255,7 +255,7 @@ def test_a_replica_that_dies_at_the_last_moment_is_not_replaced_by_another(tmp_p
         hand.before = lambda: server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
         plan = _plan(source, NATIVE_TYPES["designation"])
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, applied.leader) == (Ended.NO_LEADER, None)
+        assert (applied.ended, applied.leader) == (Ended.UNKNOWN, None)
         assert applied.error == "ELIGIBLE_LEADERS_NOT_AVAILABLE"
         assert state(server).leader is None
 

@@ -255,8 +255,12 @@ def test_whom_a_line_says_was_elected(result: str, leader: int | None, asked: bo
         wanted=3, before={"leader": None, "leader_epoch": 4}, after={"leader": leader, "leader_epoch": 5}, asked=asked,
     )  # fmt: skip
     assert elected_by(line) is expected
+    if expected is Elected.PERHAPS_ANOTHER:
+        for epoch in (4, None):  # the epoch of before: the broker that was asked may lag behind
+            assert elected_by(replace(line, after={"leader": None, "leader_epoch": epoch})) is expected
     if expected is Elected.PERHAPS_ANOTHER and result != "unknown":
-        assert elected_by(replace(line, after={"leader": None, "leader_epoch": 4})) is Elected.NOBODY
+        led = {"leader": 1, "leader_epoch": 4}
+        assert elected_by(replace(line, before=led, after={"leader": None, "leader_epoch": 5})) is Elected.NOBODY
 
 
 def _killed_in_its_election(world: World, state: Path) -> Path:
@@ -283,22 +287,59 @@ def test_undo_that_sees_no_election_leaves_it_on_record(tmp_path: Path) -> None:
     assert (found.leader, found.leader_epoch, found.unread) == (None, 3, (1, 2, 3))
 
 
-def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path) -> None:
-    """Kafka answered NONE, and the broker that was asked lags behind for longer than kelr waits: it was "the election
-    was done, and nobody leads", and elected nobody."""
-    world = leaderless()
-    plan, source = world.plan(WISH), Lagging(world, world.cluster, 0)
+_ANSWERS = pytest.mark.parametrize("answer", ["NONE", "UNKNOWN_SERVER_ERROR", "ELIGIBLE_LEADERS_NOT_AVAILABLE"])
+
+
+def _apply_lagging(
+    world: World, state: Path, answer: str, lag_s: float, *, wish: Wish = WISH[AT], before_elect: int = BEFORE_ELECT
+) -> Applied:
+    """The election is carried out, whatever Kafka answers, and the brokers do not show it for so long."""
+    plan, source = world.plan({AT: wish}), Lagging(world, world.cluster, 0)
+    world.faults["elect"] = [Fault(answer, done=True)]
 
     def lags() -> None:
-        source.before, source.caught_up_s = world.cluster, 1000
+        source.before, source.caught_up_s = world.cluster, world.now_s + lag_s
 
-    world.happens[BEFORE_ELECT] = lags
-    (result,) = apply_plan(plan, **{**world.common(tmp_path), "source": source}, consented=CONSENT)
+    world.happens[before_elect] = lags
+    (result,) = apply_plan(plan, **{**world.common(state), "source": source}, consented=CONSENT)
+    return result
+
+
+@_ANSWERS
+def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path, answer: str) -> None:
+    """The broker that was asked lags behind for longer than kelr waits: it was "nobody leads", and elected nobody."""
+    world = leaderless()
+    result = _apply_lagging(world, tmp_path, answer, 1000)
     assert (result.ended, result.leader, result.asked) == (Ended.UNKNOWN, None, True)
     assert "they lag behind, or nobody was elected" in result.text
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.unread) == (None, (1, 2, 3))
+    world.sleep(1000)
+    (journal,) = journal_files(tmp_path, CLUSTER_ID)
+    undo(journal, **world.common(tmp_path))
+    assert (_line(tmp_path).result, elected_by(_line(tmp_path))) == ("done", Elected.AS_PLANNED)
+
+
+@_ANSWERS
+def test_an_election_is_waited_for_whatever_kafka_answers_but_a_refusal(tmp_path: Path, answer: str) -> None:
+    world = leaderless()
+    result = _apply_lagging(world, tmp_path, answer, 3, wish=Wish(ElectionType.UNCLEAN), before_elect=0)
+    assert (result.ended, result.leader, _line(tmp_path).result) == (Ended.DONE, 3, "done")
+
+
+@pytest.mark.parametrize("ended", [Ended.NOT_RESTORED, Ended.REFUSED, Ended.NO_LEADER])
+def test_undo_records_an_election_whose_result_was_of_the_epoch_of_before(tmp_path: Path, ended: Ended) -> None:
+    world = leaderless()
+    result = _apply(world, tmp_path)
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    early = replace(result, ended=ended, leader=None, leader_epoch=(result.leader_epoch or 0) - 1)
+    with Journal.reopen(path, world.ground, WHO, "recover resume") as journal:
+        journal.applied((early,))
+    before = len(list(audit.read(tmp_path)))
+    undo(path, **world.common(tmp_path))
+    assert len(list(audit.read(tmp_path))) == before + 1
+    assert (_line(tmp_path).result, read_journal(path).has_result(AT)) == ("done", True)
 
 
 def test_undo_waits_for_what_the_brokers_do_not_show_yet(tmp_path: Path) -> None:

@@ -161,8 +161,8 @@ def elected_by(row: AuditRecord) -> Elected:
     if not asked:
         return Elected.NOBODY
     epoch, before = row.after.get("leader_epoch"), row.before.get("leader_epoch")
-    # What brokers show long after a request that was not answered may be older than it: it proves nothing.
-    known = row.result != Ended.UNKNOWN and isinstance(epoch, int) and isinstance(before, int)
+    # Brokers that show the epoch of before may lag behind, or show what is older than a request: it proves nothing.
+    known = row.result != Ended.UNKNOWN and isinstance(epoch, int) and isinstance(before, int) and epoch > before
     if known and not led_since(row.before.get("leader"), before, epoch):  # type: ignore[arg-type]  # both are numbers
         return Elected.NOBODY
     return Elected.PERHAPS_ANOTHER
