@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -136,10 +138,18 @@ def test_a_topic_that_is_made_is_followed(lab_43: Lab) -> None:
 
 @pytest.fixture(scope="module")
 def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three controllers and a broker."""
+    """Three controllers, each of them listening, and a broker. The broker is live as soon as two of them are up."""
     spec = LabSpec(brokers=1, min_isr=1, racks=1, heap_mb=192, controllers=3)
     with Lab.up(spec, tmp_path_factory.mktemp("quorum") / "lab", owner_pid=os.getpid()) as lab:
+        ports = [lab.port(node) for node in lab.controllers]
+        lab.wait_until("every controller listens", lambda: all(map(listens, ports)), timeout_s=60.0)
         yield lab
+
+
+def listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        return True
+    return False
 
 
 def leader_of(batches: list[RecordBatch]) -> int:
