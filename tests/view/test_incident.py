@@ -129,8 +129,6 @@ NOBODY_ELECTED = {"leader": None, "leader_epoch": 2}
     "record",
     [
         *map(audited, ("refused", "not-tried", "not-needed", "begun")),
-        audited("no-leader", after=NOBODY_ELECTED, asked=True),
-        audited("refused", after=NOBODY_ELECTED, asked=True),
         audited("other-leader", 1, asked=False),  # it came back by itself
         audited("not-restored", 1, asked=False),
     ],
@@ -138,6 +136,14 @@ NOBODY_ELECTED = {"leader": None, "leader_epoch": 2}
 )
 def test_what_did_not_happen_lost_nothing(record: AuditRecord) -> None:
     assert losses(material(look(replace(INCIDENT, partitions=(LEADERLESS,))), done=Done("a", (record,)))) == ()
+
+
+@pytest.mark.parametrize("result", ["no-leader", "refused"])
+def test_what_was_asked_for_and_is_not_seen_may_have_lost(result: str) -> None:
+    """Brokers that lag show the epoch of before, whatever Kafka answered."""
+    record = audited(result, after=NOBODY_ELECTED, asked=True)
+    (lost,) = losses(material(look(replace(INCIDENT, partitions=(LEADERLESS,))), done=Done("a", (record,))))
+    assert (lost.grade, lost.total) == (Grade.UNKNOWN, None)
 
 
 @pytest.mark.parametrize(
