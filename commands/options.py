@@ -41,7 +41,7 @@ OUTPUT = "Output"
 
 EXIT_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.DONE: "done",
-    ExitCode.FOUND: "--check found something, or a verification failed",
+    ExitCode.FOUND: "--check found something, a verification failed, or no partition was seen",
     ExitCode.USAGE: "wrong usage, or a bad input file",
     ExitCode.CONNECT: "cannot connect or authenticate",
     ExitCode.NOT_AUTHORIZED: "not authorized",

@@ -19,7 +19,7 @@ class AuditWhat(StrEnum):
     HOLD = "hold"
     """A topic's ELR and LastKnownELR cleared through its min.insync.replicas."""
     CONFIG = "config"
-    """A topic's config, written back by undo or resume."""
+    """A topic's config, written back by undo or resume; or a broker's that a run had written for a while."""
     RESCUE = "rescue"
     """Saved records, produced again."""
 
@@ -34,8 +34,9 @@ class AuditRecord:
     command: str
     """The command, such as ``recover apply``."""
     topic: str
+    """Of a broker's config ``broker 3``, which no topic can be called."""
     partition: int | None
-    """None where a whole topic was changed."""
+    """None where a whole topic, or a broker, was changed."""
     cluster_id: str | None
     user: str
     host: str

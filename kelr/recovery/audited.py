@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -250,16 +250,15 @@ class Recorded:
     it was written."""
     newest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
     """When the newest election of a topic and partition was."""
-    sent: Mapping[tuple[object, ...], Set[int | None]] = field(default_factory=dict)
-    """Whom elections were to elect that came about, or may have; by topic, partition and leader epoch before. Whoever
-    was only tried has nobody here."""
+    came_about: Mapping[tuple[object, ...], int | None] = field(default_factory=dict)
+    """Whom an election is known to have elected as planned; by topic, partition and leader epoch before."""
 
     @classmethod
     def of(cls, rows: Iterable[AuditRecord]) -> Self:
         """The lines that tell of elections and replays."""
         elections: dict[tuple[object, ...], AuditRecord] = {}
         newest: dict[tuple[object, ...], int] = {}
-        sent: dict[tuple[object, ...], set[int | None]] = {}
+        came_about: dict[tuple[object, ...], int | None] = {}
         late: dict[TopicPartition, tuple[int, Instant]] = {}
         replays = []
         for row in rows:
@@ -270,17 +269,20 @@ class Recorded:
                     late[TopicPartition(row.topic, row.partition)] = until_ms, at
                 elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
                 newest[row.topic, row.partition] = row.at_ms
-                wanted = sent.setdefault((row.topic, row.partition, row.before.get("leader_epoch")), set())
-                wanted |= set() if elected_by(row) is Elected.NOBODY else {row.wanted}
+                if elected_by(row) is Elected.AS_PLANNED:
+                    came_about[row.topic, row.partition, row.before.get("leader_epoch")] = row.wanted
             elif row.what is AuditWhat.RESCUE:
                 replays.append(row)
-        return cls(elections, tuple(replays), late, newest, sent)
+        return cls(elections, tuple(replays), late, newest, came_about)
 
-    def refusal(self, planned: PlannedElection) -> str:
-        """Why an election was refused when it was tried last; empty where it was not, or not tried."""
+    def refusal(self, planned: PlannedElection, plan: str) -> str:
+        """Why an election was refused when the plan of this id was applied last; empty where it was not, or was not
+        tried."""
         at = planned.address
         row = self.elections.get((at.topic, at.partition, planned.elect, planned.evidence.leader_epoch))
-        return row.text if row is not None and row.result == Ended.REFUSED else ""
+        if row is None or row.plan_id != plan or elected_by(row) is not Elected.NOBODY:
+            return ""
+        return row.text if row.result == Ended.REFUSED or row.error else ""
 
     def late_until_ms(self, at: TopicPartition, now: Instant) -> int:
         """Until when an unclean election of a partition may come yet, by the wall clock as it is set now; 0: none."""
@@ -293,9 +295,9 @@ def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lo
     was not carried out."""
     at, epoch = planned.address, planned.evidence.leader_epoch
     leader = None if seen.state is None else seen.state.leader
-    wanted = known.sent.get((planned.topic, planned.partition, epoch))
-    if wanted is not None and planned.elect not in wanted and leader != planned.elect:
-        # Refused, or another election came about out of the state that it stood on: it was not sent.
+    if planned.elect not in {leader, known.came_about.get((planned.topic, planned.partition, epoch), planned.elect)}:
+        # Another election came about out of the state that it stands on. One that was only refused here may have been
+        # carried out by a kelr of another machine.
         return None
     row = known.elections.get((planned.topic, planned.partition, planned.elect, epoch))
     elected = Elected.NOBODY if row is None else elected_by(row)

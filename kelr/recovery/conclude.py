@@ -80,15 +80,13 @@ def conclude(
         text = _told("it could not be read after the requests: nobody knows yet who leads", error)
         return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
     ended, text = _outcome(course, state, error, asked=asked, interrupted=interrupted)
-    if back is not None and not back.restored:
+    left = [one.text for one in (back,) if one is not None and not one.restored]
+    left += [one.text for one in course.cordons if not one.settled]
+    if left:
         leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
         # What lags behind tells neither who leads nor which order there is.
         ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
-        text = f"{leads}; {back.text}" + (f" ({text})" if text else "")
-    elif left := [one for one in course.cordons if not one.settled]:
-        leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
-        ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
-        text = f"{leads}; {left[0].text}" + (f" ({text})" if text else "")
+        text = f"{leads}; {left[0]}" + (f" ({text})" if text else "")
     elif keep_order and back is None and ended is Ended.DONE:
         text = f"its order stays [{','.join(map(str, state.replicas))}], as asked for"
     text = _told(text, error)

@@ -17,7 +17,7 @@ from kelr.sources.live.failures import error_in_words
 
 _UNCORDON = (
     ". Take the cordon off (kafka-configs.sh --alter --entity-type brokers --entity-name BROKER --add-config"
-    " cordoned.log.dirs=[]; the broker has to run), run kelr recover resume, and cordon it again"
+    " 'cordoned.log.dirs=[]'; the broker has to run), run kelr recover resume, and cordon it again"
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kelr.engine import effective_min_isr
+from kelr.engine.planning.identity import plan_id
 from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.verification import Seen, findings
 from kelr.model import (
@@ -96,7 +97,8 @@ def verify(
     looked_at_ms = now.ms
     round_ = _Round(source, afterwards, looked_at_ms)
     known = Recorded.of(recorded)
-    refusals = {one.address: known.refusal(one) for one in plan.elections}
+    name = plan_id(plan)
+    refusals = {one.address: known.refusal(one, name) for one in plan.elections}
     seen = {
         at: replace(one, late_until_ms=known.late_until_ms(at, now), refusal=refusals[at])
         for at, one in round_.look([one.address for one in plan.elections], progress).items()

@@ -34,7 +34,7 @@ def audit_view() -> View[AuditRecord]:
             fact("boot_ms", "integer?", "Milliseconds since that boot: the time by a clock that nobody sets."),
             fact("what", "string", "election, restore, hold, config or rescue."),
             fact("command", "string", "The command, such as recover apply."),
-            fact("topic", "string", "Topic name."),
+            fact("topic", "string", "Topic name; of a broker's config `broker 3`."),
             fact("partition", "integer?", "Partition number; null where a whole topic was changed."),
             fact(
                 "result",

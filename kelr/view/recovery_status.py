@@ -90,7 +90,7 @@ def status_view() -> View[Standing]:
         STATUS_KIND,
         (
             datum("journal", "string?", "The open journal that speaks of it; null: only the plan that was given does."),
-            datum("topic", "string", "Topic name."),
+            datum("topic", "string", "Topic name; of a broker's config `broker 3`."),
             datum("partition", "integer?", "Partition number; null for a topic's config."),
             datum("left", "boolean", "Whether something is left to put right."),
             datum(
@@ -183,7 +183,7 @@ def put_right_view() -> View[Put]:
         PUT_RIGHT_KIND,
         (
             datum("what", "string", "order, config or election."),
-            datum("topic", "string", "Topic name."),
+            datum("topic", "string", "Topic name; of a broker's config `broker 3`."),
             datum("partition", "integer?", "Partition number; null for a topic's config."),
             datum("result", "string", "How it stands now."),
             datum("good", "boolean", "Whether that is as it should be."),

@@ -10,10 +10,21 @@ import pytest
 
 from kelr.controller import events
 from kelr.engine.planning.lost import lost_in_all
-from kelr.model import Bounds, Check, ElectionType, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
+from kelr.model import (
+    Bounds,
+    Check,
+    ElectionType,
+    Finding,
+    Grade,
+    PartitionState,
+    Passed,
+    Plan,
+    ReplicaLog,
+    TopicPartition,
+)
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
 from kelr.model.audit import AuditWhat
-from kelr.model.plan import AcceptedLoss, Wish
+from kelr.model.plan import AcceptedLoss, Ended, Wish
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -116,6 +127,43 @@ def test_an_election_that_was_refused_lost_nothing_whoever_leads_there(tmp_path:
     # Where nothing was written down, nobody knows who has sent what.
     unknown = verify(plan, SimulatedSource(world), Told(), ground=world.ground)
     assert [one.address for one in unknown.lost] == numbers
+
+
+def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path: Path) -> None:
+    """The plan's replica is dead when it is applied: it is refused. Another plan has the same elections."""
+    world = leaderless()
+    wishes = {TopicPartition("orders", 0): Wish(ElectionType.DESIGNATION, 2)}
+    plan, another = world.plan(wishes), world.plan(wishes, lifetime_ms=1_700_000)
+    dies(world, 2)()
+    consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
+    (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path))
+    assert result.ended is Ended.REFUSED
+    recorded = list(audit.read(tmp_path))
+
+    def told(of: Plan) -> str:
+        found = verify(of, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
+        return next(one.text for one in found.findings if one.check is Check.LEADER)
+
+    as_before = "nobody leads, as before the plan (leader epoch 2)"
+    assert told(plan).startswith(f"{as_before}, and it was refused: {result.text}: ")
+    assert told(another).startswith(f"{as_before}: ")
+    # Kafka's refusal is none of kelr's, and is told as well.
+    (row,) = recorded
+    recorded = [replace(row, result=Ended.NO_LEADER, error="INVALID_REPLICA_ASSIGNMENT", text="Kafka answers that")]
+    assert ", and it was refused: Kafka answers that: " in told(plan)
+
+
+def test_what_was_refused_here_and_applied_from_elsewhere_is_no_election_that_lost_nothing(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan({TopicPartition("orders", 0): Wish(ElectionType.DESIGNATION, 2)})
+    consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path / "elsewhere"))
+    (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path / "here"))
+    assert result.ended is not Ended.DONE
+    dies(world, 2)()
+    recorded = list(audit.read(tmp_path / "here"))
+    (lost,) = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded).lost
+    assert lost.grade is Grade.UNKNOWN
 
 
 def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
