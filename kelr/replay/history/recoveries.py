@@ -26,7 +26,7 @@ def told_of(image: MetadataImage, before: PartitionState) -> str:
         before: the partition before it was recovered.
     """
     strategy, waits_for = _strategy(image, before.topic), _waits_for(image, before)
-    name = "not on record" if strategy is None else str(strategy)
+    name = "not on record (balanced, unless a controller's file has another)" if strategy is None else str(strategy)
     head = f"unclean recovery; unclean.recovery.strategy is {name}"
     by_itself = strategy is RecoveryStrategy.AGGRESSIVE or (strategy is RecoveryStrategy.BALANCED and not waits_for)
     if by_itself or strategy is None:

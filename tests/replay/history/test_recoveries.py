@@ -62,8 +62,8 @@ def recovered(
         (recovered(None, unclean="true"), "is aggressive; whose logs answered is not on record (live: 1, 2, 3)"),
         (
             recovered(None, elr=(3,), down=(3,)),
-            "is not on record; whose logs answered is not on record (live: 1, 2); balanced would have waited for broker"
-            " 3; whether by itself",
+            "is not on record (balanced, unless a controller's file has another); whose logs answered is not on record"
+            " (live: 1, 2); balanced would have waited for broker 3; whether by itself",
         ),
     ],
 )
