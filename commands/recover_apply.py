@@ -264,7 +264,7 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
     part = only_partitions(checked.plan, checked.ready)
     lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)
-    refused = [one.address for one in checked.refused]
+    refused = checked.refused
     rescue = None if flags is None else rescue_first(part, wanted.path)
     following = _again(checked.plan, refused, wanted) if refused else rescue or flags
     people = session.output.format.for_people
@@ -328,7 +328,7 @@ def _after(
     ends = {one.ended for one in applied}
     if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
         return ("recover", "status")
-    refused = [one.address for one in applied if one.ended is Ended.REFUSED]
+    refused = [one for one in applied if one.ended is Ended.REFUSED]
     if refused and session.output.format.for_people:
         session.output.note(f"to plan the refused again: {session.output.next_command(_again(plan, refused, wanted))}")
     if ends & {Ended.DONE, Ended.NOT_NEEDED, Ended.OTHER_LEADER}:
@@ -337,9 +337,11 @@ def _after(
     return _again(plan, refused, wanted) if refused else None
 
 
-def _again(plan: Plan, addresses: Collection[TopicPartition], wanted: Wanted) -> tuple[str, ...]:
+def _again(plan: Plan, refused: Sequence[Applied], wanted: Wanted) -> tuple[str, ...]:
+    leaderless = (one for one in refused if not any(difference.field == "leader" for difference in one.differences))
+    better = any(difference.came_back for one in leaderless for difference in one.differences)
     logs = tuple(text for path in wanted.logs for text in ("--logs", str(path)))
-    return (*plan_again(plan, addresses, wanted.path), *logs)
+    return (*plan_again(plan, [one.address for one in refused], wanted.path, alike=not better), *logs)
 
 
 def _raise_if_nothing_is_left(plan: Plan, path: Path) -> None:

@@ -75,12 +75,16 @@ def plan_for_this_cluster(session: Session, path: Path) -> SavedPlan:
     return saved
 
 
-def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path) -> tuple[str, ...]:
-    """The one command that plans these partitions again, as arguments after ``kelr``."""
+def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path, *, alike: bool = True) -> tuple[str, ...]:
+    """The one command that plans these partitions again, as arguments after ``kelr``.
+
+    Args:
+        alike: ask for the same elections; else for what kelr recommends.
+    """
     elections = [one for one in plan.elections if one.address in addresses]
     targets = targets_of(addresses)
     named = targets if len(targets) <= _MOST_TARGETS else ()
-    return ("recover", "plan", *named, *_kind(elections), "--out", str(another_name(path)))
+    return ("recover", "plan", *named, *(_kind(elections) if alike else ()), "--out", str(another_name(path)))
 
 
 def rescue_commands(

@@ -341,6 +341,11 @@ class Difference:
     text: str
     """One sentence: what it means for the election."""
 
+    @property
+    def came_back(self) -> bool:
+        """Whether it is a replica that is live again with a better log, or with one that nobody could read."""
+        return self.field.startswith("status of ")
+
 
 class Ended(StrEnum):
     """What became of one planned election."""

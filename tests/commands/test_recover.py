@@ -25,7 +25,7 @@ from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 from kelr.view.describe import NOTHING_READ
 from tests.commands.conftest import Kelr, Ran
 from tests.incident import INCIDENT
-from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource, World, leaderless, returns
+from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource, World, dies, leaderless, returns
 from tests.view.test_schema import violations
 
 CONNECTION = ("-b", "kafka-1:9092")
@@ -270,6 +270,20 @@ def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kel
     again = "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json"
     assert f"{again} -b kafka-1:9092" in ran.err
     assert leaders(world) == [1] * 4
+
+
+@pytest.mark.parametrize("options", [("--dry-run",), ("--yes", "--accept-loss", "99+")])
+def test_a_better_replica_that_is_back_is_not_planned_past_again(
+    kelr: Kelr, world: World, options: tuple[str, ...]
+) -> None:
+    dies(world, 2)()
+    designate_3 = ("--election-type", "designation", "--designate", "3")
+    assert kelr("recover", "plan", "orders", *designate_3, "--out", "plan.json", *CONNECTION).code == 0
+    returns(world, 2)
+    ran = apply(kelr, *options)
+    assert "with a better log than 3: elect that one" in " ".join(ran.out.split())
+    assert "kelr recover plan orders:0-3 --out plan-again.json" in ran.err
+    assert "--designate 3" not in ran.err
 
 
 @pytest.mark.usefixtures("planned")
