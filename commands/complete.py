@@ -205,7 +205,6 @@ brokers, broker_lists, racks, recoveries = map(_offering, (_brokers, _broker_lis
 
 
 rules = known_values("auto", of="kelr.controller:RULE_SETS")
-compared_rules = known_values("all", of="kelr.controller:RULE_SETS")
 rule_names = known_values("list", of="kelr.engine.rule_docs:RULES")
 elections = known_values(of="kelr.model:ElectionType")
 outputs = known_values(of="kelr.view.schema:SCHEMAS")

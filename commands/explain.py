@@ -46,15 +46,6 @@ If = Annotated[
         ' "rack az1 fails", "1 fails, then 2 returns". Can be repeated.',
     ),
 ]
-CompareRules = Annotated[
-    str | None,
-    typer.Option(
-        "--compare-rules",
-        autocompletion=complete.compared_rules,
-        metavar="NAMES",
-        help="Show several rule sets side by side: all, or names with commas between them.",
-    ),
-]
 Logs = Annotated[
     list[Path] | None,
     typer.Option(
@@ -93,7 +84,6 @@ def explain(
     assume: If = None,
     election: Election = None,
     rules: Rules = "auto",
-    compare_rules: CompareRules = None,
     logs: Logs = None,
     why: Why = None,
     full: Full = None,
@@ -115,27 +105,24 @@ def explain(
       kelr explain orders:1 --if "1 returns unclean" -b kafka-1:9092
       kelr explain orders:1 --picture --election unclean -b kafka-1:9092
       kelr explain orders:1 --logs broker-1.kelr -b kafka-1:9092
-      kelr explain orders:1 --compare-rules all --snapshot incident.kelr
       kelr explain --why last-known-leader
       kelr explain orders -o json --snapshot incident.kelr
     """
     session = open_session(ctx, local=why is not None)
     from kelr.commands.explaining import (  # noqa: PLC0415 - not for --help
-        compare_rule_sets,
         explain_partitions,
         explain_rule,
         read_options,
     )
 
     if why is not None:
-        if targets or topic or all_topic_partitions or assume or compare_rules or logs:
+        if targets or topic or all_topic_partitions or assume or logs:
             raise UsageError("--why explains a rule, not partitions", next_step="leave everything else out")
         explain_rule(session, why)
         return
     wanted = read_options(
         election=election,
         rules=rules,
-        compare_rules=compare_rules,
         assume=assume or (),
         logs=logs or (),
         full=full,
@@ -145,7 +132,6 @@ def explain(
         raise UsageError("--picture is for people", next_step="leave out -o, or --picture")
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     only_unsafe = selection.is_everything and not all_topic_partitions
-    show = compare_rule_sets if wanted.compare else explain_partitions
-    shown, errors = show(session, selection, wanted, only_unsafe=only_unsafe)
+    shown, errors = explain_partitions(session, selection, wanted, only_unsafe=only_unsafe)
     if errors:
         raise topics_failed(errors, some_worked=shown > 0)

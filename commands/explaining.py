@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from kelr.commands.recovering import source_with
 from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
-from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
+from kelr.controller import RuleSet, rule_set
 from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.errors import UsageError
@@ -30,7 +30,6 @@ from kelr.sources.decisions import decide_partitions
 from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
 from kelr.view.explain import Explanation
 from kelr.view.explain_columns import Explained, same_outcome
-from kelr.view.explain_compare import Compared, Comparison, show_comparisons
 from kelr.view.explain_if import assumed_of
 from kelr.view.explain_report import DecisionReport, show_decisions
 from kelr.view.explain_why import show_rules
@@ -41,7 +40,6 @@ MOST_IN_FULL = 3
 """With more partitions than this, people get one line for each unless they ask for --full."""
 MOST_HELD = 1000
 """So many decisions are held back until all are there: they say how wide the columns are, and whether there are few."""
-_EVERY = "all"
 _LIST = "list"
 
 
@@ -50,9 +48,8 @@ class Wanted:
     """The options of ``kelr explain``, read."""
 
     election: ElectionType | None
-    rule_sets: tuple[RuleSet | None, ...]
+    rules: RuleSet | None
     """None stands for what the cluster runs."""
-    compare: bool
     assumptions: tuple[Assumption, ...]
     logs: tuple[Path, ...]
     """Collections of what dead brokers' disks hold."""
@@ -66,34 +63,22 @@ def read_options(
     *,
     election: str | None,
     rules: str,
-    compare_rules: str | None,
     assume: Sequence[str],
     logs: Sequence[Path],
     full: bool | None,
     picture: bool = False,
 ) -> Wanted:
     """Read the options. Raises UsageError where one says nothing that there is."""
-    if compare_rules is not None and (rules.lower() != "auto" or election is not None):
+    if picture and full is False:
         raise UsageError(
-            "--compare-rules shows rule sets side by side; it goes neither with --rules nor with --election",
-            next_step="leave them out, or --compare-rules",
-        )
-    if compare_rules is not None and full is not None:
-        raise UsageError(
-            "--compare-rules shows each partition side by side; it goes neither with --full nor with --short",
-            next_step="leave that out, or --compare-rules",
-        )
-    if picture and (compare_rules is not None or full is False):
-        raise UsageError(
-            "--picture is part of whole explanations; it goes neither with --compare-rules nor with --short",
+            "--picture is part of whole explanations; it does not go with --short",
             next_step="leave that out, or --picture",
         )
     keep = [part for text in assume for part in ("--if", text)]
     keep += ["--rules", rules] if rules.lower() != "auto" else []
     return Wanted(
         election=_election(election),
-        rule_sets=(_rules(rules),) if compare_rules is None else _rule_sets(compare_rules),
-        compare=compare_rules is not None,
+        rules=_rules(rules),
         assumptions=tuple(one for text in assume for one in _assumptions(text)),
         logs=tuple(logs),
         full=True if picture else full,
@@ -126,33 +111,6 @@ def explain_partitions(
     )
     fail_unseen(seen=seen)
     return len(decided.decisions), found.topic_errors
-
-
-def compare_rule_sets(
-    session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool
-) -> tuple[int, Sequence[TopicError]]:
-    """Show the partitions under several rule sets; how many there were, and what failed."""
-    found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
-    own = choose_rules(session.source().cluster().features)
-    comparisons = [
-        Comparison(compared, own.rules.name)
-        for ways in zip(*(_compared(way) for way in (found.decided, found.if_unclean) if way), strict=True)
-        for compared in dict.fromkeys(ways)
-    ]
-    source = session.source()
-    seen = bool(comparisons or found.topic_errors) or sees_any(source, selection)
-    show_comparisons(
-        session.output,
-        _explanation(session, wanted),
-        comparisons,
-        cluster=source.cluster(),
-        source=source.name,
-        errors=found.topic_errors,
-        guess="" if own.certain else own.reason,
-        seen=seen,
-    )
-    fail_unseen(seen=seen)
-    return len(comparisons), found.topic_errors
 
 
 def explain_rule(session: Session, name: str) -> None:
@@ -194,7 +152,7 @@ def _explain_as_they_are(
             source_with(session, wanted.logs),
             selection,
             clock_ms=now_ms,
-            rules=wanted.rule_sets[0],
+            rules=wanted.rules,
             only_unsafe=only_unsafe,
             elections=elections_on_record(session.source(), session.output.note),
             progress=progress,
@@ -242,7 +200,7 @@ def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, onl
             return decide_side_by_side(
                 source,
                 selection,
-                wanted.rule_sets,
+                (wanted.rules,),
                 wanted.assumptions,
                 clock_ms=now_ms,
                 only_unsafe=only_unsafe,
@@ -266,10 +224,6 @@ def _rows(decided: Decided) -> list[Explained]:
 
 def _logs(snapshot: Snapshot, decision: Decision) -> tuple[LogAnswer, ...]:
     return tuple(snapshot.logs.get(TopicPartition(decision.topic, decision.partition), ()))
-
-
-def _compared(decided: Sequence[Decided]) -> Iterator[tuple[Compared, ...]]:
-    return zip(*([Compared(one.rules, row) for row in _rows(one)] for one in decided), strict=True)
 
 
 def _either_way(clean: Sequence[Explained], unclean: Sequence[Explained]) -> list[Explained]:
@@ -324,18 +278,6 @@ def _rules(name: str) -> RuleSet | None:
         raise UsageError(
             f"--rules: {error}", next_step="leave --rules out, or write auto, for what the cluster runs"
         ) from error
-
-
-def _rule_sets(names: str) -> tuple[RuleSet | None, ...]:
-    if names.strip().lower() == _EVERY:
-        return tuple(RULE_SETS.values())
-    try:
-        found = [None if name.strip().lower() == "auto" else rule_set(name) for name in names.split(",")]
-    except ValueError as error:
-        raise UsageError(
-            f"--compare-rules: {error}", next_step="write all, or names with commas between them; auto is the cluster's"
-        ) from error
-    return tuple(dict.fromkeys(found))
 
 
 def _election(name: str | None) -> ElectionType | None:

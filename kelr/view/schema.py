@@ -7,7 +7,7 @@ from typing import Any
 
 from kelr.model import Cluster
 from kelr.view.columns import Json, View
-from kelr.view.document_schema import document_schema, properties_of
+from kelr.view.document_schema import document_schema
 
 
 def _describe() -> Mapping[str, Json]:
@@ -57,18 +57,6 @@ def _explain() -> Mapping[str, Json]:
     from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
 
     return document_schema(explain_view(), *explain_item_schema())
-
-
-def _explain_compare() -> Mapping[str, Json]:
-    from kelr.view.explain_compare import compare_view, compared_facts  # noqa: PLC0415
-    from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
-
-    item, definitions = explain_item_schema()
-    compared = properties_of(compared_facts())
-    properties = {**compared, **item["properties"]}
-    return document_schema(
-        compare_view(), {**item, "properties": properties, "required": list(properties)}, definitions
-    )
 
 
 def _errors() -> Mapping[str, Json]:
@@ -254,7 +242,6 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "history": _history,
     "history-summary": _history_summary,
     "explain": _explain,
-    "explain-compare": _explain_compare,
     "rules": _rules,
     "errors": _errors,
     "whatif": _whatif,

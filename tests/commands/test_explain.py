@@ -342,7 +342,7 @@ def test_what_a_disk_holds_is_explained_with_the_rest(kelr: Kelr, disk_of_1: str
     assert with_disk["elections"]["designation"]["loss"]["unheard"] == []
 
 
-@pytest.mark.parametrize("more", [("--if", "1 returns"), ("--compare-rules", "all")])
+@pytest.mark.parametrize("more", [("--if", "1 returns"), ("--rules", "kip966")])
 def test_a_disk_counts_in_what_is_imagined_too(kelr: Kelr, disk_of_1: str, more: tuple[str, ...]) -> None:
     ran = kelr("explain", "orders:1", *more, "--logs", disk_of_1, "-o", "json")
     assert ran.code == 0, ran.err
@@ -368,7 +368,7 @@ def test_a_collection_of_another_cluster_is_refused(kelr: Kelr, tmp_path: Path) 
     assert "of cluster another; this is cluster" in ran.err
 
 
-@pytest.mark.parametrize("more", [(), ("--compare-rules", "kraft,elr-4.3"), ("--if", "3 returns")])
+@pytest.mark.parametrize("more", [(), ("--rules", "elr-4.3"), ("--if", "3 returns")])
 def test_a_cluster_that_shows_nothing_is_not_one_that_is_well(
     kelr: Kelr, cluster: Callable[[Snapshot], None], more: tuple[str, ...]
 ) -> None:

@@ -189,13 +189,6 @@ def test_offsets_that_imagined_elections_lose_stand_in_a_column(kelr: Kelr) -> N
     assert "orders:1    none -> 3  19+    under-min-isr" in out
 
 
-def test_compared_rule_sets_show_what_the_imagined_election_loses(kelr: Kelr) -> None:
-    asked = ("explain", "orders:1", "--if", "1 returns unclean, 2 fails", "--compare-rules", "elr-4.1,kip966-balanced")
-    out = kelr(*asked).out
-    assert "1 leads (last-known-leader), ISR [1], ELR [], lost: UNKNOWN" in out
-    assert "no record of the partition is written; broker 2 is down" in out
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

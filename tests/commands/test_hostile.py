@@ -85,7 +85,7 @@ def _here(cluster: Callable[[Snapshot], None], tmp_path: Path, monkeypatch: pyte
         "explain",
         "explain orders:1",
         "explain --if fails(3)",
-        "explain --compare-rules elr-4.0,kraft",
+        "explain --rules elr-4.0",
         "whatif",
         "whatif --kill 2",
         "whatif --any 2",

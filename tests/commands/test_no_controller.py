@@ -29,7 +29,6 @@ COMMANDS = {
     ("explain",): 0,
     ("explain", "orders:0"): 0,
     ("explain", "orders"): 0,
-    ("explain", "--compare-rules", "all"): 0,
     ("explain", "--if", "1 fails, then 1 returns"): 0,
     ("describe",): 0,
     ("describe", "--leaderless"): 0,

@@ -22,7 +22,6 @@ COMMANDS = {
     "snapshot": ["snapshot", "saved.kelr"],
     "metrics": ["metrics", "-b", "kafka-1:9092"],
     "explain": ["explain"],
-    "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],
     "rules": ["explain", "--why", "list"],
     "errors": ["errors"],
     "simulate": ["simulate", "kip-966-motivation"],

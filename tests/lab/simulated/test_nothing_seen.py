@@ -51,7 +51,6 @@ def kelr(server: SimulatedServer, *arguments: str) -> int:
         ("doctor", "--check"),
         ("doctor", "--only", "leaderless", "--check"),
         ("explain",),
-        ("explain", "--compare-rules", "all"),
         ("recover", "plan"),
         ("recover", "plan", "-e", "unclean", "--markdown"),
     ],
