@@ -19,8 +19,10 @@ _SOURCES = (
     *("kelr", "commands", "completions", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "MANIFEST.in"),
     *("Makefile", "requirements-run.lock"),
 )
-_DATA = ("kelr/py.typed", "kelr/lab/locks/*.json", "kelr/messages/resources/*.json", "kelr/simulation/scenarios/*.txt",
-         "kelr/*/templates/*", "kelr/*/*/templates/*")  # fmt: skip
+_DATA = (
+    *("kelr/py.typed", "kelr/errors/catalogue.toml", "kelr/lab/locks/*.json", "kelr/messages/resources/*.json"),
+    *("kelr/simulation/scenarios/*.txt", "kelr/*/templates/*", "kelr/*/*/templates/*"),
+)
 
 
 def build(directory: Path) -> tuple[Path, Path]:

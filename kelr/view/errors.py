@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.errors.entry import Entry
+from kelr.errors.catalogue import Entry
 from kelr.view.columns import Column, View, datum
 from kelr.view.facts import NamedFact, told_in_full
 from kelr.view.layout import Layout

@@ -104,6 +104,7 @@ def test_every_module_and_data_file_is_in_the_wheel_and_nothing_else(wheel: Path
         "kelr/py.typed",
         "kelr/commands/main.py",
         "kelr/lab/locks/kafka-4.3.1.json",
+        "kelr/errors/catalogue.toml",
         "kelr/page/templates/page.css",
     ):
         assert name in names
