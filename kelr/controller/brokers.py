@@ -63,6 +63,14 @@ def unfenced(state: ControllerState, event: ev.BrokerUnfenced) -> Handled:
     return replace(handled, state=handled.state.with_broker(broker, replace(registration, fenced=False)))
 
 
+def cordoned(state: ControllerState, event: ev.BrokerCordoned) -> Handled:
+    """What the controller has on record of it; no partition changes (handleDirectoriesCordoned)."""
+    registration = state.brokers.get(event.broker)
+    if registration is None:
+        return refused(state, STALE)
+    return Handled(state.with_broker(event.broker, replace(registration, cordoned=event.cordoned)))
+
+
 def controlled_shutdown(state: ControllerState, event: ev.ControlledShutdown) -> Handled:
     """The first such heartbeat moves the leaders away; one that finds none left lets the broker stop, and fences it."""
     broker, registration = event.broker, state.brokers.get(event.broker)

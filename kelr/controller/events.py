@@ -65,6 +65,15 @@ class ControlledShutdown:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerCordoned:
+    """The broker's heartbeat says that all its log directories are cordoned, or that they are no more (KIP-1066); of
+    Kafka 4.4 and newer."""
+
+    broker: int
+    cordoned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerUnregistered:
     """An operator removed a broker's registration (UnregisterBroker)."""
 
@@ -190,6 +199,7 @@ Event: TypeAlias = (
     | BrokerFenced
     | BrokerUnfenced
     | ControlledShutdown
+    | BrokerCordoned
     | BrokerUnregistered
     | DirectoryFailed
     | PartitionAltered

@@ -44,6 +44,7 @@ _HANDLERS: dict[type, Callable[[ControllerState, Any], Handled]] = {
     ev.BrokerFenced: brokers.fenced,
     ev.BrokerUnfenced: brokers.unfenced,
     ev.ControlledShutdown: brokers.controlled_shutdown,
+    ev.BrokerCordoned: brokers.cordoned,
     ev.BrokerUnregistered: brokers.unregistered,
     ev.DirectoryFailed: brokers.directory_lost,
     ev.DirectoryAssigned: brokers.directory_assigned,

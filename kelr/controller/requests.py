@@ -137,7 +137,7 @@ def reassigned(state: ControllerState, event: ev.Reassigned) -> Handled:
     if event.replicas is None:
         return _cancelled(state, partition)
     wanted = event.replicas
-    if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(state.brokers):
+    if not wanted or not _may_be_named(state, wanted):
         return _answer(state, event.address, "INVALID_REPLICA_ASSIGNMENT")
 
     def handler(partition: PartitionState, around: Circumstances) -> Change:
@@ -153,6 +153,12 @@ def reassigned(state: ControllerState, event: ev.Reassigned) -> Handled:
         )
 
     return _reassigned(state, event.address, handler)
+
+
+def _may_be_named(state: ControllerState, replicas: tuple[int, ...]) -> bool:
+    """Whether an assignment may be these (validateManualPartitionAssignment)."""
+    brokers = [state.brokers.get(replica) for replica in {*replicas}]
+    return len(brokers) == len(replicas) and all(one is not None and not one.cordoned for one in brokers)
 
 
 def _reassigned(state: ControllerState, address: TopicPartition, handler: Handler) -> Handled:
@@ -197,8 +203,7 @@ def topic_created(state: ControllerState, event: ev.TopicCreated) -> Handled:
     created = []
     for number, replicas in enumerate(event.replicas):
         isr = tuple(replica for replica in replicas if state.active(replica))
-        known = set(replicas) <= set(state.brokers) and len(set(replicas)) == len(replicas)
-        if not isr or not known or len(replicas) != len(event.replicas[0]):
+        if not isr or not _may_be_named(state, replicas) or len(replicas) != len(event.replicas[0]):
             return refused(state, "INVALID_REPLICA_ASSIGNMENT")
         created.append(_created(event.topic, number, replicas, isr))
     return Handled(state.with_partitions(created))

@@ -76,6 +76,7 @@ def _registration(broker: Broker, index: int) -> Registration:
         fenced=broker.status not in {BrokerStatus.LIVE, BrokerStatus.SHUTTING_DOWN},
         in_controlled_shutdown=broker.status is BrokerStatus.SHUTTING_DOWN,
         rack=broker.rack,
+        cordoned=bool(broker.cordoned),
     )
 
 

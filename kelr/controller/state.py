@@ -23,6 +23,9 @@ class Registration:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     rack: str | None = None
+    cordoned: bool = False
+    """Whether all its log directories are cordoned (KIP-1066): no order may name it (Kafka 4.4). A new incarnation is
+    not until its first heartbeat tells so."""
 
     @property
     def active(self) -> bool:

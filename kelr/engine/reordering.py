@@ -38,8 +38,13 @@ def cordoned(case: Case) -> tuple[int, ...]:
 
 
 def kept_cordoned(case: Case) -> tuple[int, ...]:
-    """Those of them whose cordon nobody can take off: the controller learns of it by heartbeats of a running broker."""
-    return tuple(replica for replica in cordoned(case) if case.cluster.status(replica) is not BrokerStatus.LIVE)
+    """Those of them whose cordon nobody can take off: the controller learns of it by heartbeats of a running broker.
+
+    Which ones run is told by `Case.electable`, also where a return or a stop is imagined; one with a failed directory
+    runs, too.
+    """
+    failed = {one for one in case.state.offline_replicas or () if case.cluster.status(one) is BrokerStatus.LIVE}
+    return tuple(replica for replica in cordoned(case) if replica not in case.electable | failed)
 
 
 def cordoned_in_words(case: Case, which: Sequence[int]) -> str:

@@ -54,6 +54,8 @@ class Ground:
         """Pairs of nodes that do not reach each other."""
         self.paused: frozenset[int] = frozenset()
         """Brokers whose process stands still (SIGSTOP): they reach nobody, and nobody reaches them."""
+        self.cordoned = frozenset(one for one, known in cluster.controller.brokers.items() if known.cordoned)
+        """Brokers whose cordoned.log.dirs names all their directories (KIP-1066); the controller learns it of them."""
         self.changes = 0
         """Grows with everything that happens: who waits for something looks again when it has grown."""
         self.out_of_touch: dict[int, ControllerState] = {}

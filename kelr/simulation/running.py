@@ -181,6 +181,11 @@ class RunningCluster(Following):
         """
         return self.ask(events.DirectoryFailed(broker, frozenset(partitions)))
 
+    def cordon(self, broker: int, *, cordoned: bool) -> None:
+        """All log directories of a broker are cordoned from now on, or none is: its heartbeats tell the controller."""
+        self.cordoned = self.cordoned | {broker} if cordoned else self.cordoned - {broker}
+        self._tend(broker)
+
     # Links.
 
     def pause(self, broker: int) -> None:
@@ -411,6 +416,8 @@ class RunningCluster(Following):
         if self.out_of_touch.pop(broker, None) is not None:
             self.cluster = self.cluster.in_touch(broker)
         self._silent_since.pop(broker, None)
+        if self.cluster.controller.brokers[broker].cordoned is not (broker in self.cordoned):
+            self._happens(events.BrokerCordoned(broker, cordoned=broker in self.cordoned))
         if self._fenced(broker):
             in_ms = self.timing.start_ms if unfenced_in_ms is None else unfenced_in_ms
             self._unfenced_at.setdefault(broker, self.now_ms + in_ms)

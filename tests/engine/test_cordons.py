@@ -66,3 +66,11 @@ def test_what_is_told_later_fills_what_was_not_known() -> None:
     cluster: Cluster = incident().cluster.with_cordons({2: True})
     assert [broker.cordoned for broker in cluster.brokers] == [None, True, None]
     assert [broker.cordoned for broker in cluster.with_cordons({1: False, 2: False}).brokers] == [False, True, None]
+
+
+def test_the_cordon_of_a_broker_that_is_back_can_be_taken_off() -> None:
+    """What is said of a return is of a broker that runs then, though it does not now."""
+    found = _cordoned(all_heard(), 1)
+    cleared = tuple(replace(one, elr=(), last_known_elr=()) for one in found.partitions)
+    forecasts = decided(replace(found, partitions=cleared)).forecasts
+    assert {(one.replica, one.elected, one.then and one.then.elected) for one in forecasts} == {(1, None, 1)}

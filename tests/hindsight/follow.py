@@ -63,6 +63,7 @@ class Followed:
 def follow(world: World, sight: Sight) -> Followed:
     """Follow the advice, saving records before each step."""
     world, found = world.fork(), Followed()
+    sight = replace(sight, knows_cordons=True)  # plans say where to look for them
     gone = sight.gone & world.absent
     for _ in range(MOST_TURNS):
         if _turn(world, sight, gone, found):

@@ -6,7 +6,7 @@ These are about the whole cluster, so that they are judged here and not by the o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from kelr.controller import Election, RecoveryEvent, RuleSet, Stepped, choose_rules, events
@@ -20,7 +20,16 @@ from kelr.engine.outages.tally import Tally
 from kelr.engine.planning.fences import differences
 from kelr.engine.planning.lost import Lost
 from kelr.engine.situation import effective_min_isr, situation_of
-from kelr.model import Decision, ElectionType, Grade, PartitionState, PlannedElection, Snapshot, TopicPartition
+from kelr.model import (
+    Decision,
+    ElectionType,
+    Grade,
+    Method,
+    PartitionState,
+    PlannedElection,
+    Snapshot,
+    TopicPartition,
+)
 from kelr.model.checkup import Finding
 from kelr.model.described import Described
 from kelr.view.explain_columns import Explained
@@ -366,6 +375,7 @@ def fenced(world: World, sight: Sight, plans: Iterable[Planned]) -> Iterator[Jud
         for one in plans
         if isinstance(one, PlannedElection) and one.evidence.leader is None
     }
+    yield from _cordoned_later(world, sight, chosen.values())
     for back in (None, *sorted(world.absent)) if chosen else ():
         fork = world.fork()
         if back is not None:
@@ -385,6 +395,24 @@ def fenced(world: World, sight: Sight, plans: Iterable[Planned]) -> Iterator[Jud
                 yield Judged(claim, verdict, "nothing has changed")
                 continue
             yield _carried_out(fork.fork(), claim, planned, truth[address])
+
+
+def _cordoned_later(world: World, sight: Sight, plans: Iterable[PlannedElection]) -> Iterator[Judged]:
+    """A broker that a planned order names is cordoned before the order is asked for: it is not asked for then."""
+    fork = world.fork()
+    for broker in world.setup.brokers:
+        fork.cordon(broker)
+    snapshot = observed(fork, replace(sight, knows_cordons=True))
+    before = observed(world, replace(sight, knows_cordons=True)).cluster
+    new = {one for one in world.setup.brokers if snapshot.cluster.refuses_to_order(one) > before.refuses_to_order(one)}
+    decisions = {TopicPartition(one.topic, one.partition): one for one in decide_all(snapshot, rules_asked_for(fork))}
+    for planned in plans:
+        if planned.method is Method.REORDER and new & {*planned.order}:
+            found = differences(planned, snapshot, decisions[planned.address])
+            text = f"plan ({planned.election}) elects {planned.elect}; cordoned since: {sorted(new)}; {found}"
+            claim = Claim(Kind.FENCED, planned.address, option_of_planned(planned), found, planned.elect, text)
+            told = any(one.field == "cordoned" for one in found)
+            yield Judged(claim, Verdict.RIGHT if told else Verdict.WRONG, "Kafka refuses the order")
 
 
 def _carried_out(fork: World, claim: Claim, planned: PlannedElection, was: Truth) -> Judged:

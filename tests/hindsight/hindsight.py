@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kelr.controller import Election, ManualRecovery, RecoveryEvent, Stepped, events
+from kelr.controller.reach import NONE
 from kelr.model import ElectionType, PartitionState, TopicPartition
 from tests.hindsight.world import QUIET_MS, World, everyone_back
 
@@ -276,7 +277,11 @@ def _elect(world: World, address: TopicPartition, option: Option) -> None:
     elif option.election is ElectionType.DESIGNATION:
         registered = running.cluster.controller.brokers
         others = tuple(one for one in replicas if one != option.desired and one in registered)
-        running.ask(events.Reassigned(address, (option.desired, *others)))
+        with world.uncordoned(replicas):
+            done = running.ask(events.Reassigned(address, (option.desired, *others)))
+        first = next(filter(running.cluster.controller.active, replicas), None)
+        if done.answers[address] != NONE and first != option.desired:
+            return  # nothing more is asked for
         if world.partitions[address].leader is None:
             running.ask(events.LeadersElected(Election.UNCLEAN, (address,)))
     elif option.election is not None:
@@ -287,7 +292,8 @@ def _elect(world: World, address: TopicPartition, option: Option) -> None:
 def restore_order(world: World, address: TopicPartition, replicas: tuple[int, ...]) -> None:
     """The replicas have the order from before a designation, unless one of them has left."""
     if set(world.partitions[address].replicas) == set(replicas) and world.partitions[address].replicas != replicas:
-        world.running.ask(events.Reassigned(address, replicas))
+        with world.uncordoned(replicas):
+            world.running.ask(events.Reassigned(address, replicas))
 
 
 def _return(

@@ -69,6 +69,8 @@ class Sight:
     lists_fenced: bool = True
     knows_topic_ids: bool = True
     knows_reassignments: bool = True
+    knows_cordons: bool = True
+    """Whether the metadata log can be read, which tells of dead brokers' cordons; live ones tell of theirs."""
     knows_clients: bool = True
     """Whether transactions and consumer groups can be read."""
     copied: frozenset[int] = frozenset()
@@ -112,8 +114,11 @@ def random_incident(seed: int, rules: RuleSet) -> Incident:
     sight = _sight(random.Random(f"{seed} sight"), setup)
     chance = random.Random(f"{seed} deeds")
     if chance.random() < _PLOTTED:
-        return _plotted(chance, seed, setup, sight)
-    return Incident(seed, setup, (*_deeds(chance, setup), *_marks(random.Random(f"{seed} marks"), setup)), sight)
+        incident = _plotted(chance, seed, setup, sight)
+    else:
+        deeds = (*_deeds(chance, setup), *_marks(random.Random(f"{seed} marks"), setup))
+        incident = Incident(seed, setup, deeds, sight)
+    return _cordoned(random.Random(f"{seed} cordons"), incident)
 
 
 def play(incident: Incident) -> World:
@@ -161,6 +166,7 @@ def _sight(chance: random.Random, setup: Setup) -> Sight:
         knows_reassignments=chance.random() < 0.95,
         knows_clients=chance.random() < 0.9,
         copied=some(0.5) if chance.random() < 0.1 else frozenset(),
+        knows_cordons=chance.random() < 0.6,
     )
 
 
@@ -180,6 +186,15 @@ def _deeds(chance: random.Random, setup: Setup) -> tuple[Deed, ...]:
         if chance.random() < 0.7:
             deeds.append(_deed(chance, setup, "wait", number=chance.choice((1_000, 4_000, QUIET_MS))))
     return (*deeds, *_ending(chance, setup, rare))
+
+
+def _cordoned(chance: random.Random, incident: Incident) -> Incident:
+    """Some brokers are cordoned, at any moment: before one dies, while it lives, or when it is down."""
+    deeds = list(incident.deeds)
+    for broker in incident.setup.brokers if chance.random() < 0.3 else ():
+        if chance.random() < 0.4:
+            deeds.insert(chance.randint(0, len(deeds)), _deed(chance, incident.setup, "cordon", broker))
+    return replace(incident, deeds=tuple(deeds))
 
 
 def _marks(chance: random.Random, setup: Setup) -> Iterator[Deed]:
@@ -743,6 +758,10 @@ def _unregister(world: World, deed: Deed, _chance: random.Random) -> None:
         world.running.ask(events.BrokerUnregistered(deed.brokers[0]))
 
 
+def _cordon(world: World, deed: Deed, _chance: random.Random) -> None:
+    world.cordon(deed.brokers[0])
+
+
 def _change_mark(world: World, deed: Deed, chance: random.Random) -> None:
     """The mark of a clean shutdown is one of another life of the broker, or holds no broker epoch."""
     world.change_mark(deed.brokers[0], chance.choice((None, NO_BROKER_EPOCH, 0, 1, 1_000_000)))
@@ -788,6 +807,7 @@ _DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
     "unregister": _unregister,
     "read disk": _read_disk,
     "change mark": _change_mark,
+    "cordon": _cordon,
 }
 _IN_PLOTS_ALONE = frozenset({"cancel reassignment", "forbid unclean"})
 _OF_A_PARTITION = _IN_PLOTS_ALONE | {
@@ -807,6 +827,6 @@ _OFTEN = {
     "heal": 3,
     "read disk": 1,
 }
-_NOT_RARE = {"produce", "wait", "compact", "change mark", *_CLIENTS} | _IN_PLOTS_ALONE
+_NOT_RARE = {"produce", "wait", "compact", "change mark", "cordon", *_CLIENTS} | _IN_PLOTS_ALONE
 _RARE = frozenset(_DOES) - frozenset(_OFTEN) - _NOT_RARE
 _DISKS = ("read disk", "cut", "lose checkpoint", "wrong epochs", "empty disk")

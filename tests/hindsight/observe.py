@@ -37,7 +37,7 @@ from tests.hindsight.clients import last_stable_offset
 from tests.hindsight.incident import Sight
 from tests.hindsight.world import DiskReading, World
 
-_SOFTWARE = {"elr-4.0": 25, "elr-4.1": 29, "elr-4.3": 30, "kraft": 30}
+_SOFTWARE = {"elr-4.0": 25, "elr-4.1": 29, "elr-4.3": 33, "kraft": 33}
 _NEWEST = 30
 """The highest metadata.version of the software that has these rules; others are named outright."""
 
@@ -90,6 +90,7 @@ def _cluster(world: World, sight: Sight) -> Cluster:
             broker_epoch=known.epoch if sight.knows_broker_epochs else None,
             registered_by_ms=world.left_ms.get(broker) if sight.knows_broker_epochs else None,
             log_dirs=(_directory_id(broker),) if sight.knows_broker_epochs else None,
+            cordoned=known.cordoned if sight.knows_cordons or _answers_now(world, sight, broker) else None,
         )
         for broker, known in sorted(controller.brokers.items())
     )
@@ -111,6 +112,18 @@ def _cluster(world: World, sight: Sight) -> Cluster:
         reassignments_error=None if sight.knows_reassignments else "CLUSTER_AUTHORIZATION_FAILED",
         controller_silence=silence,
     )
+
+
+def _answers_now(world: World, sight: Sight, broker: int) -> bool:
+    active = world.running.cluster.controller.active(broker) and world.running.runs(broker)
+    return active and broker not in world.running.paused | sight.silent
+
+
+def untold_cordons(world: World, snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Partitions no order of which can be given, since brokers are cordoned that nobody can tell of."""
+    known, registered = snapshot.cluster, world.running.cluster.controller.brokers
+    untold = {id_ for id_, one in registered.items() if one.cordoned and not known.refuses_to_order(id_)}
+    return frozenset(at for at, state in world.partitions.items() if untold & {*state.replicas})
 
 
 def _state(world: World, sight: Sight, state: PartitionState) -> PartitionState:

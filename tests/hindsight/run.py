@@ -60,7 +60,7 @@ from tests.hindsight.hindsight import (
 )
 from tests.hindsight.incident import Incident, Sight, play
 from tests.hindsight.judge import Judged, Verdict, judge
-from tests.hindsight.observe import observed, rules_asked_for
+from tests.hindsight.observe import observed, rules_asked_for, untold_cordons
 from tests.hindsight.reach import Reach
 from tests.hindsight.world import World, everyone_back
 
@@ -89,8 +89,11 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
         if any(said in note for note in one.notes for said in _PERHAPS_ANOTHER)
     }
     told_as_empty = taken_as_empty(world, decisions)
+    unorderable = untold_cordons(world, snapshot)
     for claim in claims:
-        if not incident.sight.knows_features:
+        if claim.address in unorderable and claim.option.election is ElectionType.DESIGNATION:
+            yield Judged(claim, Verdict.OPEN, "whether a broker is cordoned is not known, and a plan says so")
+        elif not incident.sight.knows_features:
             yield Judged(claim, Verdict.OPEN, "it says which rules it assumes")
         elif claim.address in perhaps_another:
             yield Judged(claim, Verdict.OPEN, "it says that Kafka may elect another")
@@ -109,7 +112,8 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     yield from advice_judged(world, incident.sight, snapshot, truth)
     yield from what_if_judged(world, incident.sight, snapshot)
     yield from foretold(world, incident.sight, snapshot, decisions, truth)
-    sure = [found for one, _, found in plans if TopicPartition(one.topic, one.partition) not in told_as_empty]
+    unsure = told_as_empty | unorderable
+    sure = [found for one, _, found in plans if TopicPartition(one.topic, one.partition) not in unsure]
     yield from fenced(world, incident.sight, sure)
 
 

@@ -6,7 +6,8 @@ A `World` forks: the same moment goes on once for each thing that could be done 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import Configs, ControllerState, RecoveryEvent, RuleSet, Stepped, events
@@ -18,6 +19,8 @@ from tests.hindsight.clients import TIMEOUT_MS, Group, Transaction, read_on
 from tests.simulation.running_lives import CONTROLLER, answer_all
 
 SESSION_MS = 3_000
+KNOW_CORDONS = frozenset({"elr-4.3", "kraft"})
+"""The rules of Kafka 4.4, with ELR and without."""
 QUIET_MS = 8_000
 """After so long sessions have expired, ISRs have shrunk, and brokers that were started are unfenced."""
 
@@ -235,6 +238,27 @@ class World:
                 self.running.heal(*sorted(link))
         if not self.running.runs(broker):
             self.running.start(broker)
+
+    @property
+    def knows_cordons(self) -> bool:
+        """Whether the software is Kafka 4.4's, which takes no order that names a cordoned broker."""
+        return self.setup.rules.name in KNOW_CORDONS
+
+    def cordon(self, broker: int) -> None:
+        """All its log directories are cordoned."""
+        if self.knows_cordons:
+            self.running.cordon(broker, cordoned=True)
+
+    @contextmanager
+    def uncordoned(self, brokers: Iterable[int]) -> Iterator[None]:
+        """Of these, those whose cordon can be taken off are without one meanwhile."""
+        running = self.running
+        taken_off = [one for one in brokers if one in running.cordoned and running.cluster.controller.active(one)]
+        for broker in taken_off:
+            running.cordon(broker, cordoned=False)
+        yield
+        for broker in taken_off:
+            running.cordon(broker, cordoned=True)
 
     def change_log(self, broker: int, address: TopicPartition, log: SimulatedLog) -> None:
         """Something happened to the disk of a broker that is down: what was read of it before is worth nothing, and

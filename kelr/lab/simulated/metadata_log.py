@@ -204,9 +204,12 @@ class MetadataLog:
             return
         for broker, now in sorted(after.brokers.items()):
             was = before.brokers.get(broker)
-            if was is None or was.epoch != now.epoch:
-                if not early:
-                    yield self._registered(broker, after)
+            new = was is None or was.epoch != now.epoch
+            if new and not early:
+                yield self._registered(broker, after)
+            if not early and now.cordoned is not (was is not None and not new and was.cordoned):
+                yield made.broker_cordoned(broker, now.epoch, self._world.cluster_id, cordoned=now.cordoned)
+            if was is None or new:
                 continue
             if was.fenced is not now.fenced and early is was.fenced:
                 yield made.broker_fenced(broker, now.epoch, fenced=now.fenced)

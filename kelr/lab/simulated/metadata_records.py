@@ -18,10 +18,10 @@ from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState
 TOPIC, BROKER = 2, 4
 """Kinds of resources that have configs (ConfigResource.Type)."""
 _OLDER_METADATA_VERSIONS = {"elr-4.0": 25, "elr-4.1.0": 27, "elr-4.1": 29}
-_METADATA_VERSION = 30
+_METADATA_VERSION = 33
 OLDEST_METADATA_VERSION = 7
 """3.3-IV3, the oldest that Kafka 4 can run with (MetadataVersion.MINIMUM_VERSION)."""
-_CORDONS = 30
+CORDONS = 30
 """The metadata.version from which on registrations tell of cordoned directories (isCordonedLogDirsSupported)."""
 _NOBODY = -1
 _LISTENER = "PLAINTEXT"
@@ -41,7 +41,7 @@ class Record:
 def metadata_version(rules: str) -> int:
     """The metadata.version of the newest Kafka that elects by this rule set: clients tell versions by it.
 
-    Source: MetadataVersion.LATEST_PRODUCTION of 4.0 (4.0-IV3), 4.1 (4.1-IV1), 4.2 (4.2-IV1) and 4.3 (4.3-IV0).
+    Source: MetadataVersion.LATEST_PRODUCTION of 4.0 (4.0-IV3), 4.1 (4.1-IV1), 4.2 (4.2-IV1) and 4.4 (4.4-IV2).
     """
     return _OLDER_METADATA_VERSIONS.get(rules, _METADATA_VERSION)
 
@@ -72,7 +72,7 @@ def broker_registered(
     ]
     return Record(
         "RegisterBrokerRecord",
-        4 if level >= _CORDONS else 3,
+        4 if level >= CORDONS else 3,
         {
             "broker_id": broker,
             "incarnation_id": incarnation_id(cluster_id, broker, registration.epoch),
@@ -97,6 +97,13 @@ def broker_shuts_down(broker: int, epoch: int) -> Record:
     return Record(
         "BrokerRegistrationChangeRecord", 1, {"broker_id": broker, "broker_epoch": epoch, "in_controlled_shutdown": 1}
     )
+
+
+def broker_cordoned(broker: int, epoch: int, cluster_id: str, *, cordoned: bool) -> Record:
+    """All its log directories are cordoned, or none is any more."""
+    directories = [directory_id(cluster_id, broker)] if cordoned else []
+    fields = {"broker_id": broker, "broker_epoch": epoch, "cordoned_log_dirs": directories}
+    return Record("BrokerRegistrationChangeRecord", 3, fields)
 
 
 def broker_unregistered(broker: int, epoch: int) -> Record:

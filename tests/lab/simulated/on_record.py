@@ -42,9 +42,9 @@ def check_replay(world: World, configs: Mapping[tuple[int, str, str], str]) -> N
             expected[on_record.address] = _recorded(replace(on_record, topic_id=id_text(world.topic_id(topic))))
     assert {found.address: _recorded(found) for found in image.partitions()} == expected
     assert {
-        id_: (broker.registration.epoch, broker.fenced, broker.in_controlled_shutdown)
+        id_: (broker.registration.epoch, broker.fenced, broker.in_controlled_shutdown, broker.cordoned)
         for id_, broker in image.brokers.items()
-    } == {id_: (one.epoch, one.fenced, one.in_controlled_shutdown) for id_, one in state.brokers.items()}
+    } == {id_: (one.epoch, one.fenced, one.in_controlled_shutdown, one.cordoned) for id_, one in state.brokers.items()}
     assert {
         (kind, resource, key): value
         for (kind, resource), values in image.configs.items()
@@ -53,8 +53,8 @@ def check_replay(world: World, configs: Mapping[tuple[int, str, str], str]) -> N
 
     snapshot = snapshot_of_image(image, cluster_id=world.cluster_id, source="metadata log")
     again = controller_state(snapshot, state.rules)
-    assert {id_: (one.epoch, one.fenced) for id_, one in again.brokers.items()} == {
-        id_: (one.epoch, one.fenced) for id_, one in state.brokers.items()
+    assert {id_: (one.epoch, one.fenced, one.cordoned) for id_, one in again.brokers.items()} == {
+        id_: (one.epoch, one.fenced, one.cordoned) for id_, one in state.brokers.items()
     }
     assert {address: _recorded(found) for address, found in again.partitions.items()} == expected
     assert snapshot.taken_at_ms <= world.running.now_ms

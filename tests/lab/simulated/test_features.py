@@ -96,18 +96,18 @@ def test_what_is_only_validated_changes_nothing() -> None:
         ),
         (
             (METADATA_FEATURE, 22, UNSAFE),
-            "Unsupported metadata.version downgrade from 30 to 22. Unsafe metadata downgrade is not supported in this"
+            "Unsupported metadata.version downgrade from 33 to 22. Unsafe metadata downgrade is not supported in this"
             " version.",
         ),
         (
             (METADATA_FEATURE, 29, SAFE),
-            "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested downgrade because"
+            "Unsupported metadata.version downgrade from 33 to 29. Refusing to perform the requested downgrade because"
             " it might delete metadata information.",
         ),
     ],
 )
 def test_what_released_kafka_refuses(update_of: tuple[str, int, int], why: str) -> None:
-    """In the words of 4.3.1; one bad feature refuses all of a request."""
+    """In the words of 4.3.1 and 4.4.0; one bad feature refuses all of a request."""
     cluster = world((1, 2, 3))
     assert update(cluster, (ELR_FEATURE, 0, SAFE), update_of) == ("INVALID_UPDATE_VERSION", FAILED + why)
     assert finalized(cluster)[ELR_FEATURE] == 1

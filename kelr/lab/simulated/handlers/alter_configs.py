@@ -31,8 +31,10 @@ from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, by_the_kip, 
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.lab.simulated.handlers.resources import BROKER, KNOWN, TOPIC
+from kelr.lab.simulated.metadata_records import CORDONS
 from kelr.lab.simulated.world import World
 
+CORDONED = "cordoned.log.dirs"
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _NAMES = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 NONE = Problem("NONE")
@@ -257,6 +259,16 @@ def _write(world: World, kind: int, name: str, values: Mapping[str, str | None])
     ruling = {} if name != EVERY_BROKER else {one: values[one] for one in _ruling(world) if one in values}
     _keep(world.broker_configs.setdefault(name, {}), {one: values[one] for one in values if one not in ruling})
     _write_ruling(world, None, ruling)
+    if CORDONED in values:
+        _cordon(world)
+
+
+def _cordon(world: World) -> None:
+    """A simulated broker has one log directory: whatever names any cordons it."""
+    for broker in world.brokers if world.metadata.level >= CORDONS else ():
+        levels = (world.broker_configs.get(name, {}) for name in (str(broker), EVERY_BROKER))
+        value = next((level[CORDONED] for level in levels if CORDONED in level), "")
+        world.running.cordon(broker, cordoned=bool(value))
 
 
 def write_topic_configs(world: World, topic: str, values: Mapping[str, str | None]) -> None:

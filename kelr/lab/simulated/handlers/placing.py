@@ -1,6 +1,6 @@
 """Where the replicas of new partitions go: as somebody wants it, or dealt to the brokers.
 
-Source: ReplicationControlManager.validateManualPartitionAssignment and StripedReplicaPlacer of Apache Kafka 4.3.
+Source: ReplicationControlManager.validateManualPartitionAssignment and StripedReplicaPlacer of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ def by_hand(world: World, replicas: Sequence[int], count: int | None = None) -> 
     for broker in sorted(replicas):
         if broker not in world.brokers:
             raise _wrong(f"The manual partition assignment includes broker {broker}, but no such broker is registered.")
+        if world.brokers[broker].cordoned:
+            raise _wrong(
+                f"The manual partition assignment includes broker {broker}, but all its log directories are cordoned."
+            )
         if broker == before:
             raise _wrong(f"The manual partition assignment includes the broker {broker} more than once.")
         before = broker
@@ -70,14 +74,15 @@ def dealt(world: World, first: int, partitions: int, count: int) -> Sequence[Rep
     Raises:
         RefusedError: INVALID_REPLICATION_FACTOR.
     """
-    live = [broker for broker, one in world.brokers.items() if not one.fenced]
-    fenced = [broker for broker, one in world.brokers.items() if one.fenced]
+    usable = {broker: one for broker, one in world.brokers.items() if not one.cordoned}
+    live = [broker for broker, one in usable.items() if not one.fenced]
+    fenced = [broker for broker, one in usable.items() if one.fenced]
     if not live:
         raise _too_few(count, "All brokers are currently fenced.")
-    if count > len(world.brokers):
+    if count > len(usable):
         raise _too_few(
             count,
-            f"The target replication factor of {count} cannot be reached because only {len(world.brokers)} broker(s)"
+            f"The target replication factor of {count} cannot be reached because only {len(usable)} broker(s)"
             " are registered or some brokers have all their log directories cordoned.",
         )
     ring, spare = _striped(world, live), _striped(world, fenced)
