@@ -8,12 +8,16 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from kelr.commands import electing
+from kelr.commands.election_checks import check_possible
+from kelr.commands.election_options import Wanted
 from kelr.controller import Election, events
 from kelr.errors import KelrError
 from kelr.model import ElectionType, Plan, Selection, Target, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Applied
-from kelr.recovery.apply import apply_plan
+from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.consent import Consented
+from kelr.recovery.gather import WINDOW_S, Rhythm, gather, gather_until
 from kelr.recovery.hold import Held, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_making import make_plan
@@ -70,12 +74,14 @@ class Operator:
         """Puts right what is open, or begins something."""
         left = self.host.journals()
         choice = self.chance.choose(f"{self.who.user}'s choice", self._draw_command)
-        if left and choice not in {"hold", "apply all the same"}:
+        if left and choice not in {"hold", "apply all the same", "elect"}:
             self.put_right(undo if choice == "undo" else resume, strength)
         elif choice == "hold":
             self.run("recover hold", self._hold, strength)
+        elif choice == "elect":
+            self.run("elect", self._elect_at_once, strength)
         else:
-            self._elect(strength)
+            self._plan_and_apply(strength)
 
     def put_right(self, mend: Callable[..., PutRight], strength: float) -> None:
         """Resume or undo the newest open journal."""
@@ -107,7 +113,7 @@ class Operator:
         time.note(process.name, f"ends: {how}; {[(one.partition, str(one.ended)) for one in told.results]}")
         return told
 
-    def _elect(self, strength: float) -> None:
+    def _plan_and_apply(self, strength: float) -> None:
         wishes = self._wishes()
         options = self.chance.choose(f"{self.who.user}'s options", _draw_options) or {}
         reason = f"{self.who.user}'s reason {len(self.told)}"
@@ -142,6 +148,42 @@ class Operator:
                 wishes[at] = Wish(ElectionType.UNCLEAN) if elect == 0 else designated
         return wishes
 
+    def _elect_at_once(self, process: Process) -> tuple[Applied, ...]:
+        """As `kelr.commands.electing.carry_out` does it, without the showing and the asking."""
+        common = self._common(process)
+        wanted = self._wanted()
+        source = common["source"]
+        leave_out = electing._leave_out(wanted)
+        found = gather(source, wanted.selection, clock_ms=process.now_ms, leave_out=leave_out)
+        check_possible(wanted, found)
+        owing = electing._owing(wanted)
+        if owing is not None:
+            rhythm = Rhythm(30.0, process, step_s=self.cluster.patience.step_s)
+            found = gather_until(
+                source, found, owing, rhythm=rhythm, clock_ms=process.now_ms, report=lambda _waiting: None
+            )
+        plan = electing._plan(source, wanted, found)
+        return apply_plan(plan, **common, consented=wanted.given, batch=wanted.batch, keep_order=wanted.keep_order)
+
+    def _wanted(self) -> Wanted:
+        kind, *leader = self.chance.choose(f"{self.who.user}'s elections", _draw_election) or ["designation", 2]
+        options = self.chance.choose(f"{self.who.user}'s options", _draw_options) or {}
+        reason = f"{self.who.user}'s reason {len(self.told)}"
+        election = ElectionType(kind)
+        return Wanted(
+            election,
+            Selection((Target(topic=STEADY.topic if election is ElectionType.PREFERRED else TOPIC),)),
+            named_one_by_one=options.get("batch") == 1,
+            wishes={},
+            wish=Wish(election, *leader),
+            window_s=WINDOW_S,
+            batch=options.get("batch", DEFAULT_BATCH),
+            keep_order=options.get("keep_order", False),
+            dry_run=False,
+            given=Consented(AcceptedLoss(1000, unbounded=True), reason, yes=True),
+            repeat=(),
+        )
+
     def _hold(self, process: Process) -> Held:
         common = self._common(process)
         price = price_of_hold(TOPIC, source=common["source"], clock_ms=process.now_ms)
@@ -161,7 +203,7 @@ class Operator:
 
     @staticmethod
     def _draw_command(random: Random) -> str | None:
-        return random.choice((None, None, "undo", "undo", "hold", "apply all the same"))
+        return random.choice((None, None, "undo", "undo", "hold", "apply all the same", "elect", "elect"))
 
 
 def _perhaps(strength: float, draw: Callable[[Random], list[Any]], random: Random) -> list[Any] | None:
@@ -171,6 +213,11 @@ def _perhaps(strength: float, draw: Callable[[Random], list[Any]], random: Rando
 def _draw_options(random: Random) -> dict[str, Any] | None:
     options = {"batch": 1, "keep_order": True, "reads": random.choice((10, 100, 1000))}
     return {name: value for name, value in options.items() if random.random() < 0.2} or None
+
+
+def _draw_election(random: Random) -> list[Any] | None:
+    kinds = (["designation", 1], ["designation", 3], ["unclean"], ["preferred"])
+    return random.choice((None, *kinds, ["longest_log_balanced"], ["longest_log_aggressive"]))
 
 
 @dataclass(eq=False)
