@@ -218,6 +218,7 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
         one.stands = one.stands and step is JournalStep.ELECT
         if step is not JournalStep.RESTORE:
             one.by = _by(line.get("by"))
+            one.applied, one.audited = None, True  # what the run before told of it is on record, and over
         if step is JournalStep.REORDER:
             one.moved_before, one.moved = one.moved, True
             one.order = _order(change)

@@ -18,6 +18,8 @@ from kelr.model import ElectionType, LogAnswer, PartitionState, Snapshot, TopicC
 from kelr.recovery.hand import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
 from kelr.recovery.site import Patience
 from kelr.simulation.cluster import SimulatedCluster
+from kelr.simulation.logs import Acks
+from kelr.simulation.replication import caught_up
 from kelr.sources.base import Progress
 from kelr.sources.memory import MemorySource
 from tests.histories.chance import Chance
@@ -91,7 +93,8 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.versions.append(Version(0.0, self.beginning))
-        self._strength = self.chance.strength("faults")
+        self.strength = self.chance.strength("faults")
+        """How often requests go wrong."""
         self._note_leaders()
 
     @property
@@ -130,9 +133,15 @@ class Cluster:
         self.time.note(by or "somebody else", f"{kind} {address}: {error}, {_short(before)} -> {_short(after)}")
         return error
 
+    def sent(self, process: Process, kind: str, fault: str) -> None:
+        """Take note of a request, and of how it goes wrong."""
+
+    def landed(self, process: Process, kind: str) -> None:
+        """Take note of a request that takes effect late."""
+
     def draw_fault(self, random: Random) -> str | None:
         """How one request goes wrong."""
-        if random.random() >= 0.4 * self._strength:
+        if random.random() >= 0.4 * self.strength:
             return None
         kind = random.choice(
             ("refused", "lost", "unanswered", "late", "garbled", "twice", "error", "error done", "one")
@@ -144,6 +153,26 @@ class Cluster:
         if kind == "error done":
             return f"{kind} {random.choice([one for one in ERRORS if not is_refusal(one)])}"
         return kind
+
+    def followers_catch_up(self, writes: int = 0) -> None:
+        """Clients write so many records to each partition, as far as its leader takes them; followers fetch, and
+        leaders take those that have caught up into the ISR."""
+        cluster = self.now
+        for at in sorted(cluster.controller.partitions):
+            if writes:
+                cluster, _ = cluster.produce(at, writes, Acks.ALL)
+            cluster = cluster.replicate(at)
+        grown = {
+            at: tuple(sorted((*state.isr, *joining)))
+            for at, state in sorted(cluster.controller.partitions.items())
+            if cluster.serving(at) is not None
+            and (joining := [one for one in state.replicas if one not in state.isr and _may_join(cluster, at, one)])
+        }
+        if grown:
+            cluster, _ = cluster.altered(grown)
+            for at in grown:
+                cluster = cluster.replicate(at)
+        self.set(cluster)
 
     def _note_leaders(self) -> None:
         for at, state in self.now.controller.partitions.items():
@@ -277,6 +306,10 @@ def config_event(topic: str, value: str | None) -> events.Event:
     if value is None:
         return events.ConfigDeleted(topic, min_isr=True)
     return events.ConfigWritten(topic, min_isr=int(value))
+
+
+def _may_join(cluster: SimulatedCluster, at: TopicPartition, follower: int) -> bool:
+    return caught_up(cluster.replication[at], follower) and cluster.not_let_in(at, follower) is None
 
 
 def _short(state: PartitionState | None) -> str:

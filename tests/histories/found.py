@@ -50,4 +50,22 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
             "bob's choice 2": "hold",
         },
     ),
+    # Undo took the result of the run before, "not-tried", for that of the election, and closed the journal: no audit
+    # line told of it, and consent and reason were gone.
+    "Ctrl-C in an apply, then a resume that elects is killed before its audit line, then an undo": (
+        1083,
+        {
+            "layouts 0": [[3, 1, 2], [2, 3, 1]],
+            "second operator 0": "laptop",
+            "bob's commands 0": 3,
+            "ada's options 0": {"keep_order": True, "reads": 100},
+            "bob's options 0": {"batch": 1},
+            "bob's dumps 0": "then replay",
+            "bob's seams 34": "Ctrl-C",
+            "bob's seams 52": "kill",
+            "bob's seams 117": "kill",
+            "bob's choice 2": "hold",
+            "mends in the end 0": "undo",
+        },
+    ),
 }

@@ -17,6 +17,7 @@ from tests.histories.files import Disk
 from tests.histories.judge import Judge
 from tests.histories.machines import Host, Time
 from tests.histories.people import Fate, Operator
+from tests.histories.rescue import Records
 from tests.recovery.simulated import leaderless
 
 _LAYOUTS = ([[3, 1, 2]], [[2, 3, 1]], [[3, 1, 2], [2, 3, 1]], [[3, 2, 1], [1, 3, 2]])
@@ -69,7 +70,10 @@ class _History:
         else:
             lag_s = chance.choose("lag of all brokers", lambda random: random.choice((None, None, 4, 12)))
             self.cluster.lag_s.update(dict.fromkeys(BROKERS, lag_s or 0.0))
-        self.operators = [Operator(who, host, self.cluster, chance, self.judge.request) for who, host in people]
+        self.records = Records(self.cluster, self.judge.say)
+        self.operators = [
+            Operator(who, host, self.cluster, chance, self.judge.request, self.records) for who, host in people
+        ]
 
     def play(self) -> None:
         """All of it."""
@@ -81,7 +85,9 @@ class _History:
         self.fate.all_well()
         self.time.start(self.time.now_s + self.cluster.patience.late_s, self._put_right)
         self.time.run()
-        self.judge.end(self.cluster, self.hosts, self.operators, self.fate)
+        self.time.start(self.time.now_s, self._replay)
+        self.time.run()
+        self.judge.end(self.cluster, self.hosts, self.operators, self.fate, self.records)
 
     def _put_right(self) -> None:
         """Resume or undo, until nothing is open."""
@@ -93,6 +99,13 @@ class _History:
                 mends = self.chance.choose("mends in the end", lambda random: random.choice((None, "undo")))
                 operator.put_right(undo if mends == "undo" else resume, 0.0)
             self.time.wait(self.cluster.patience.rival_s / 3)
+
+    def _replay(self) -> None:
+        """Whoever has saved something replays all of it."""
+        for host in self.hosts:
+            who = next(one for one in self.operators if one.host is host)
+            for path in host.saved:
+                who.replay(0.0, path)
 
     def _host(self, name: str) -> Host:
         blocks = self.chance.choose(f"blocks of {name}", lambda random: random.choice((None, True)))

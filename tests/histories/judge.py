@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kelr.errors import KelrError
@@ -16,6 +17,7 @@ from kelr.recovery.plan_record import plan_of_record
 from tests.histories.cluster import Cluster
 from tests.histories.machines import Host, Killed, Process
 from tests.histories.people import Fate, Operator, Told
+from tests.histories.rescue import Records, Replayed, saved_values
 from tests.recovery.simulated import TOPIC
 
 STEPS = {"reorder": {"reorder", "restore"}, "elect": {"elect"}, "config": {"config"}}
@@ -94,7 +96,14 @@ class Judge:
 
     # In the end.
 
-    def end(self, cluster: Cluster, hosts: Sequence[Host], operators: Sequence[Operator], fate: Fate) -> None:
+    def end(
+        self,
+        cluster: Cluster,
+        hosts: Sequence[Host],
+        operators: Sequence[Operator],
+        fate: Fate,
+        records: Records,
+    ) -> None:
         """Faults are over, brokers are back, what was late has come, and journals were resumed or undone."""
         for host in hosts:
             self._journals(host)
@@ -105,6 +114,27 @@ class Judge:
         for operator in operators:
             for told in operator.told:
                 self._told(cluster, told)
+        everything = sorted((told for one in operators for told in one.told), key=lambda told: told.ended_s)
+        for path, told in {told.result.path: told for told in everything if isinstance(told.result, Replayed)}.items():
+            self._rescued(cluster, path, told, records)
+
+    def _rescued(self, cluster: Cluster, path: Path, told: Told, records: Records) -> None:
+        """Each record of a rescue file is once in its leader's log, unless its partition is said to take none."""
+        assert isinstance(told.result, Replayed)
+        files = told.process.host.disk.process()
+        for at, values in saved_values(files, path).items():
+            state = cluster.state(at)
+            leader = None if state is None else cluster.now.serving(at)
+            if state is None or leader is None:
+                continue
+            held, left = records.held(at, leader), told.result.left.get(at)
+            least = min(cluster.now.controller.min_isr(at.topic), len(state.replicas))
+            if left and len(state.isr) >= least:
+                self.say(f"{told.process.name} does not replay {at} in the end: {left}")
+            for value in sorted(values):
+                if held[value] != 1 and not (left and not held[value]):
+                    self.say(f"{at}: record {value.decode()} of {path.name} is there {held[value]} times")
+        files.exit()
 
     def _journals(self, host: Host) -> None:
         try:

@@ -83,6 +83,20 @@ class Host:
     boots: int = 0
     booted_s: float = 0.0
     processes: list[Process] = field(default_factory=list)
+    saved: list[Path] = field(default_factory=list)
+    """Rescue files that somebody was told of."""
+
+    def __post_init__(self) -> None:
+        """The directory for rescue files is there, as whoever names a file has one."""
+        files = self.disk.process()
+        files.mkdir(self.rescues)
+        files.fsync(files.open(Path("/"), os.O_RDONLY))
+        files.exit()
+
+    @property
+    def rescues(self) -> Path:
+        """Where rescue files are."""
+        return Path("/", f"{self.name}'s rescues")
 
     @property
     def state(self) -> Path:
@@ -211,7 +225,7 @@ class Process(Ground):
             return None
         if path.parent.name == "journals":
             self.journal = path
-        self.seam(f"{call} {path.name}")
+        self.seam(f"{call} {'part' if path.suffix == '.part' else path.name}")
         failure = self._chance.choose(f"{self.who.user}'s disk", self._draw_failure)
         if failure is None or call not in {"write", "fsync"}:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ from kelr.commands import electing
 from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted
 from kelr.controller import Election, events
+from kelr.engine.planning import plan_id
 from kelr.errors import KelrError
 from kelr.model import ElectionType, Plan, Selection, Target, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Applied
@@ -27,6 +29,7 @@ from kelr.recovery.who import Who
 from tests.histories.chance import Chance
 from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryHand, HistorySource, config_event
 from tests.histories.machines import Host, Killed, Process
+from tests.histories.rescue import Dumped, Records, Replayed, dump_records, replay_records
 from tests.recovery.simulated import STEADY, TOPIC
 
 
@@ -35,7 +38,7 @@ class Told:
     """What one command told whoever ran it."""
 
     process: Process
-    result: tuple[Applied, ...] | PutRight | Held | None = None
+    result: tuple[Applied, ...] | PutRight | Held | Dumped | Replayed | None = None
     error: BaseException | None = None
     """How it ended, where it did not end well."""
     ended_s: float = 0.0
@@ -59,6 +62,7 @@ class Operator:
     cluster: Cluster
     chance: Chance
     asked: Callable[[str, Process, Any], None]
+    records: Records
     told: list[Told] = field(default_factory=list)
 
     def live(self) -> None:
@@ -80,6 +84,8 @@ class Operator:
             self.run("recover hold", self._hold, strength)
         elif choice == "elect":
             self.run("elect", self._elect_at_once, strength)
+        elif choice == "replay" and self.host.saved:
+            self.replay(strength)
         else:
             self._plan_and_apply(strength)
 
@@ -137,7 +143,38 @@ class Operator:
         self.run("recover plan", plan, strength)
         if plans and plans[0].elections:
             self.cluster.time.wait(options.get("reads", 1))
+            dumps = self.chance.choose(f"{self.who.user}'s dumps", _draw_dump)
+            if dumps is not None:
+                self._dump(plans[0], strength)
             self.run("recover apply", apply, strength)
+            if dumps == "then replay" and self.host.saved:
+                self.replay(strength)
+
+    def _dump(self, plan: Plan, strength: float) -> None:
+        """Save what the plan gives up."""
+        path = self.host.rescues / f"{self.who.user}-{len(self.told)}.kelr-rescue"
+        elects = {one.address: one.elect for one in plan.elections}
+
+        def work(process: Process) -> Dumped:
+            connection = Connection(self.cluster, process, self.asked)
+            return dump_records(process, connection, self.records, path, elects=elects, plan_id=plan_id(plan))
+
+        told = self.run("rescue dump", work, strength)
+        if isinstance(told.result, Dumped) and told.result.manifest is not None:
+            self.host.saved.append(path)
+
+    def replay(self, strength: float, path: Path | None = None) -> None:
+        """Produce again what a rescue file holds, once followers had their time to catch up."""
+        name = self.who.user
+        left = self.chance.choose(f"{name}'s writes", lambda random: random.choice((None, None, 1, 4)))
+        self.cluster.time.wait(self.chance.choose(f"{name}'s replays", _draw_before_replay) or 5)
+        self.cluster.followers_catch_up(left or 0)
+        path = path or self.host.saved[-1]
+
+        def work(process: Process) -> Replayed:
+            return replay_records(process, Connection(self.cluster, process, self.asked), self.records, path)
+
+        self.run("rescue replay", work, strength)
 
     def _wishes(self) -> Mapping[TopicPartition, Wish]:
         wishes = {STEADY: Wish(ElectionType.PREFERRED)}
@@ -203,7 +240,7 @@ class Operator:
 
     @staticmethod
     def _draw_command(random: Random) -> str | None:
-        return random.choice((None, None, "undo", "undo", "hold", "apply all the same", "elect", "elect"))
+        return random.choice((None, None, "undo", "undo", "hold", "apply all the same", "elect", "replay"))
 
 
 def _perhaps(strength: float, draw: Callable[[Random], list[Any]], random: Random) -> list[Any] | None:
@@ -213,6 +250,14 @@ def _perhaps(strength: float, draw: Callable[[Random], list[Any]], random: Rando
 def _draw_options(random: Random) -> dict[str, Any] | None:
     options = {"batch": 1, "keep_order": True, "reads": random.choice((10, 100, 1000))}
     return {name: value for name, value in options.items() if random.random() < 0.2} or None
+
+
+def _draw_dump(random: Random) -> str | None:
+    return random.choice((None, None, None, "then replay", "then replay", "only"))
+
+
+def _draw_before_replay(random: Random) -> float | None:
+    return random.choice((None, None, 0.1, 60))
 
 
 def _draw_election(random: Random) -> list[Any] | None:

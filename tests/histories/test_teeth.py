@@ -6,7 +6,7 @@ wrong again where what mended it is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,11 +15,12 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PlannedElection
 from kelr.model.plan import Applied
-from kelr.recovery import apply, audit, configs, hold, restoring, undo
+from kelr.recovery import apply, audit, configs, hold, journal_reader, restoring, undo
 from kelr.recovery.apply import Run
 from kelr.recovery.batches import Batch
 from kelr.recovery.configs import ConfigBack, ConfigWriter
 from kelr.recovery.journal import Journal
+from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.reading import States
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, order_of
@@ -148,11 +149,24 @@ def _nobody_else_elects_by_the_old_order(patch: Patch) -> None:
     patch(restoring, "_elected_by_the_old_order", lambda *_: {})
 
 
+def _a_result_of_the_run_before_is_that_of_the_election(patch: Patch) -> None:
+    intent = journal_reader._intent
+
+    def kept(found: Journalled, line: Mapping[str, Any]) -> None:
+        before = {at: (one.applied, one.audited) for at, one in found.partitions.items()}
+        intent(found, line)
+        for at, (applied, audited) in before.items():
+            found.partitions[at].applied, found.partitions[at].audited = applied, audited
+
+    patch(journal_reader, "_intent", kept)
+
+
 MENDED = (
     _a_config_is_restored_that_no_line_names,
     _a_topic_that_is_gone_is_one_that_cannot_be_read,
     _a_lagging_broker_is_believed_about_configs,
     _nobody_else_elects_by_the_old_order,
+    _a_result_of_the_run_before_is_that_of_the_election,
 )
 """What was wrong before each of `FOUND` was mended, in their order."""
 
