@@ -188,7 +188,7 @@ def test_a_transaction_is_open_where_the_last_stable_offset_stands_below_the_hig
 
 
 def test_only_the_best_log_tells_of_open_transactions() -> None:
-    logs = [log(3, 90, hw=90, stable=40), silent(1), log(2, 120, hw=100, stable=30)]
+    logs = [log(3, 90, hw=90, stable=40), silent(1), log(2, 120, hw=120, stable=30)]
     found = decided(WAITING, logs)
     assert kinds(found) == [DamageKind.OPEN_TRANSACTION]
     assert "offset 30" in found.damage[0].text
@@ -225,12 +225,25 @@ def test_beyond_its_high_watermark_a_log_may_hold_the_marker() -> None:
 
 
 @pytest.mark.parametrize(
+    ("why", "long"),
+    [
+        ("2 counts it as open up to its own high watermark alone", log(2, 120, hw=110, stable=40)),
+        ("2 does not tell", log(2, 120, hw=110, stable=None)),
+        ("nobody knows where 2 parts from 3", replace(log(2, 120, hw=90, stable=40), last_epoch=None, lineage=None)),
+    ],
+)
+def test_a_longer_log_may_hold_a_marker_of_which_it_does_not_tell(why: str, long: ReplicaLog) -> None:
+    found = decided(WAITING, [log(3, 90, hw=90, stable=40), silent(1), long])
+    said = damage(found, DamageKind.LOST_MARKER).text
+    assert said.startswith("Electing 3 may lose the marker that ended the transaction from offset 40 on."), why
+
+
+@pytest.mark.parametrize(
     ("why", "short", "long"),
     [
         ("3 holds no transaction that is open", log(3, 90, hw=90, stable=90), log(2, 120, hw=110, stable=110)),
         ("3 ends where 2 ends: nothing is lost", log(3, 120, hw=90, stable=40), log(2, 120, hw=110, stable=110)),
-        ("2 does not tell", log(3, 90, hw=90, stable=40), log(2, 120, hw=110, stable=None)),
-        ("2 has it open as well", log(3, 90, hw=90, stable=40), log(2, 120, hw=110, stable=40)),
+        ("2 has it open as well, to its end", log(3, 90, hw=90, stable=40), log(2, 120, hw=120, stable=40)),
         (
             "from that offset on they hold other records",
             replace(log_of(3, (0, 40), (1, 90)), last_stable_offset=40),

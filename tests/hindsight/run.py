@@ -297,10 +297,13 @@ def advice_judged(
         if state.leader is None and all(_all_known(one, address) for one in both)
     ]
     could = ways(world, sight, known)
+    told_false = taken_for_false(world, sight)
     for address, state in sorted(world.partitions.items()):
         if state.leader is None:
             yield _advice(address, followed, truth[address], could.get(address, ()), known=address in known)
-            yield _rescued(address, followed, truth[address], snapshot)
+            rescued = _rescued(address, followed, truth[address], snapshot)
+            said = "it says that it takes unclean.leader.election.enable as false"
+            yield replace(rescued, verdict=Verdict.OPEN, truth=said) if address.topic in told_false else rescued
 
 
 def what_if_judged(world: World, sight: Sight, snapshot: Snapshot) -> Iterator[Judged]:

@@ -9,7 +9,7 @@ from kelr.engine.advice.purpose import METADATA_TOPIC, PURPOSES
 from kelr.engine.case import Case
 from kelr.engine.logs import agreement, missing
 from kelr.engine.words import joined, plural
-from kelr.model import LOG_DIRECTORY, Damage, DamageKind, ReplicaLog, Situation
+from kelr.model import Damage, DamageKind, ReplicaLog, Situation
 
 
 def damage_of(case: Case, situation: Situation) -> tuple[Damage, ...]:
@@ -140,13 +140,18 @@ def _ended_elsewhere(case: Case, log: ReplicaLog, start: int) -> bool:
 def _kept_without_end(case: Case, log: ReplicaLog, start: int) -> int:
     """Up to how many offsets of the open transaction this log keeps, where what others lose may hold its end.
 
-    A disk does not tell which transactions have ended, and may hold the marker, too.
+    A last stable offset counts those as ended whose end is below the high watermark, and a disk tells none: both may
+    hold the marker besides, as may a longer log that tells no epochs to compare it by.
     """
+    logs = case.logs
     ends = [
         agreement(holder, log) or 0
         for holder in _losing(case, log, start)
-        if holder.source == LOG_DIRECTORY or (holder.last_stable_offset or 0) > start
+        if (stable := holder.last_stable_offset) is None
+        or stable > start
+        or (holder.high_watermark or 0) < holder.log_end
     ]
+    ends += [log.log_end for one, told in logs.heard.items() if one not in logs.ranked and told.log_end > log.log_end]
     return max(ends, default=start) - start
 
 
