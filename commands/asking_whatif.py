@@ -45,6 +45,7 @@ class Answer:
 
 def answer(session: Session, selection: Selection, question: Question) -> Answer:
     """Compute and show what was asked."""
+    session.learn_cordons()
     cluster = session.source().cluster()
     rules = choose_rules(cluster.features)
     if question.rules is not None:

@@ -177,7 +177,7 @@ def _list(session: Session, source: Source, selection: Selection, pages: Iterabl
     result = _Result()
     targets = [str(target) for target in selection.targets]
     if session.output.format is OutputFormat.WIDE:
-        _learn_cordons(source)
+        session.learn_cordons()
     with DescribeReport(session.output, source.cluster(), source=source.name, targets=targets) as report:
         for page in pages:
             report.add(page.partitions, page.topic_errors)
@@ -185,16 +185,6 @@ def _list(session: Session, source: Source, selection: Selection, pages: Iterabl
         result.unsaved = _unsaved(session, source, selection)
         report.finish(read=result.read, undecided=result.undecided, cut_at=result.cut_at, unsaved=result.unsaved)
     return result
-
-
-def _learn_cordons(source: Source) -> None:
-    """What only the widest table shows, and takes a question to every broker."""
-    from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the connections along
-    from kelr.sources.quorum_source import without_log  # noqa: PLC0415
-
-    live = without_log(source)
-    if isinstance(live, LiveSource):
-        live.learn_cordons()
 
 
 def _summarize(session: Session, source: Source, selection: Selection, pages: Iterable[SurveyPage]) -> _Result:

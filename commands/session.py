@@ -77,6 +77,15 @@ class Session:
             self._warn()
         return self._source
 
+    def learn_cordons(self) -> None:
+        """Ask the brokers of a live cluster which of them are cordoned: `Source.cluster` knows it from there on."""
+        from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the connections along
+        from kelr.sources.quorum_source import without_log  # noqa: PLC0415
+
+        live = without_log(self.source())
+        if isinstance(live, LiveSource):
+            live.learn_cordons()
+
     def selection(
         self,
         targets: Sequence[str] | None,

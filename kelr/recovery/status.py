@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
-from kelr.model.audit import AuditRecord
+from kelr.model.plan import Ended
 from kelr.recovery import audit
 from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
-from kelr.recovery.hand import UNKNOWN_TOPIC
+from kelr.recovery.hand import CORDON_NAMED, UNKNOWN_TOPIC
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory
@@ -163,25 +163,25 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None, f
         if journalled.ending is None:
             journals.append(_journal(source, journalled))
     elections = () if plan is None else plan.elections
-    told, recorded = _read(source, elections), []
+    told, known, named = _read(source, elections), Recorded(), None if plan is None else plan_id(plan)
     try:
-        recorded = list(audit.read(state_directory, cluster_id=cluster_id, files=files)) if elections else []
+        if elections:
+            known = Recorded.of(audit.read(state_directory, cluster_id=cluster_id, files=files))
     except BadInputError as error:
         garbled.append(error.message)
     return RecoveryStatus(
         cluster_id=cluster_id,
         at_work=_at_work(state_directory, cluster_id, files),
         journals=tuple(journals),
-        plan_id=None if plan is None else plan_id(plan),
-        plan_partitions=_partitions(told, elections, None),
+        plan_id=named,
+        plan_partitions=_partitions(told, elections, lambda one: known.refusal(one, named or "")),
         garbled=tuple(garbled),
-        lost=_lost(told, elections, recorded),
+        lost=_lost(told, elections, known),
         silence=silence_of(source),
     )
 
 
-def _lost(told: _Told, elections: tuple[PlannedElection, ...], recorded: Iterable[AuditRecord]) -> tuple[Lost, ...]:
-    known = Recorded.of(recorded)
+def _lost(told: _Told, elections: tuple[PlannedElection, ...], known: Recorded) -> tuple[Lost, ...]:
     states, unread = told
     found = (
         lost_with_audit(one, Seen(states.get(one.address), error=unread.get(one.topic, UNKNOWN_TOPIC)), known)
@@ -192,7 +192,14 @@ def _lost(told: _Told, elections: tuple[PlannedElection, ...], recorded: Iterabl
 
 def _journal(source: Source, journalled: Journalled) -> JournalStatus:
     elections = () if journalled.plan is None else journalled.plan.elections
-    partitions = _partitions(_read(source, elections), elections, journalled)
+
+    def refusal(planned: PlannedElection) -> str:
+        known = journalled.partitions.get(planned.address)
+        applied = None if known is None else known.applied
+        tells = applied is not None and (applied.ended is Ended.REFUSED or CORDON_NAMED in applied.text)
+        return applied.text if applied is not None and tells else ""
+
+    partitions = _partitions(_read(source, elections), elections, refusal, journalled)
     configs = _configs(source, journalled)
     reordered = sum(one.reordered for one in partitions)
     left = sum(config.left for config in configs)
@@ -231,10 +238,15 @@ def _read(source: Source, elections: tuple[PlannedElection, ...]) -> _Told:
 
 
 def _partitions(
-    told: _Told, elections: tuple[PlannedElection, ...], journalled: Journalled | None
+    told: _Told,
+    elections: tuple[PlannedElection, ...],
+    refusal: Callable[[PlannedElection], str],
+    journalled: Journalled | None = None,
 ) -> tuple[PartitionStatus, ...]:
     states, unread = told
-    return tuple(_partition(one, states.get(one.address), journalled, unread.get(one.topic)) for one in elections)
+    return tuple(
+        _partition(one, states.get(one.address), journalled, unread.get(one.topic), refusal(one)) for one in elections
+    )
 
 
 def _is_gone(error: TopicError) -> bool:
@@ -243,12 +255,14 @@ def _is_gone(error: TopicError) -> bool:
 
 
 def _partition(
-    planned: PlannedElection, state: PartitionState | None, journalled: Journalled | None, unread: str | None
+    planned: PlannedElection, state: PartitionState | None, journalled: Journalled | None, unread: str | None, why: str
 ) -> PartitionStatus:
     known = None if journalled is None else journalled.partitions.get(planned.address)
+    applied = None if known is None else known.applied
     same = state is not None and same_topic(planned, state)
     temporary = planned.order != planned.restores
     reordered = state is not None and same and temporary and order_of(planned, state) == planned.order
+    tells = why and state is not None and same and (reordered or state.leader != planned.elect)
     return PartitionStatus(
         topic=planned.topic,
         partition=planned.partition,
@@ -259,8 +273,8 @@ def _partition(
         restores=planned.restores,
         reordered=reordered,
         begun=known is not None and (known.order is not None or known.elected),
-        ended=None if known is None or known.applied is None else known.applied.ended.value,
-        text=_text(planned, state, same=same, reordered=reordered, unread=unread),
+        ended=None if applied is None else applied.ended.value,
+        text=_text(planned, state, same=same, reordered=reordered, unread=unread) + (f": {why}" if tells else ""),
         unread=unread if state is None else None,
     )
 
@@ -303,7 +317,7 @@ def _configs(source: Source, journalled: Journalled) -> tuple[ConfigStatus, ...]
 def _of_broker(config: WrittenConfig) -> ConfigStatus:
     """A broker's config by the journal alone: the broker tells, and is asked when it is restored."""
     left = not config.restored
-    text = "not known to be restored" if left else "restored"
+    text = f"not known to be restored, was {config.old or 'not set'}" if left else "restored"
     return ConfigStatus(config.where, config.name, config.old, None, left, text, asked=False)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kelr.controller import ChosenRules
 from kelr.engine.outages.standing import OR_WORSE, Standing
 from kelr.engine.outages.told import PartitionFate, PossibleEnd
-from kelr.engine.words import joined
+from kelr.engine.words import agree, brokers, joined
 from kelr.model import Cluster, ElectedBy
 from kelr.view.columns import Fact, Json
 from kelr.view.describe import CLUSTER_HEAD, cluster_head
@@ -178,5 +178,13 @@ def notes_of(
         found.append(
             f"whether reassignments are under way is not known ({cluster.reassignments_error}): an election may"
             " complete one, and drop replicas with it"
+        )
+    cordoned = [one.id for one in cluster.brokers if cluster.refuses_to_order(one.id)]
+    if cordoned:
+        is_ = agree(len(cordoned), "is", "are")
+        found.append(
+            f"{brokers(cordoned)} {is_} cordoned: while such a broker is down, Kafka takes no order of replicas that"
+            " names it, and of its partitions without a leader only Kafka's own elections are left. Before it stops,"
+            " empty its cordoned.log.dirs"
         )
     return found

@@ -307,3 +307,16 @@ def test_without_a_controller_nothing_is_safe(
     assert document["silence"] == "no answer in time"
     assert not document.get("safe", False)
     assert not any(item.get("safe", False) for item in document["items"])
+
+
+def test_a_cordoned_broker_is_told(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    """On Kafka 4.4 alone, which takes no order that names one."""
+    told = "broker 3 is cordoned: while such a broker is down, Kafka takes no order of replicas that names it"
+    for software, is_told in ((33, True), (30, False)):
+        features = Features({**_FEATURES, METADATA_FEATURE: software}, {**_FEATURES, METADATA_FEATURE: software})
+        brokers = tuple(replace(one, cordoned=one.id == 3) for one in _BROKERS)
+        cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, brokers=brokers, features=features)))
+        for asked in (("--kill", "3"), ("--any", "1"), ("--restart-order",)):
+            ran = kelr("whatif", *asked, "-b", "kafka:9092", "-o", "json")
+            notes = json.loads(ran.out)["notes"]
+            assert any(note.startswith(told) for note in notes) is is_told, (asked, notes)

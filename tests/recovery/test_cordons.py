@@ -142,6 +142,9 @@ def test_a_cordon_between_reordering_and_restoring(tmp_path: Path) -> None:
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     found = status(SimulatedSource(world), tmp_path, plan=plan)
     assert found.reordered == (AT,)
+    (told,) = found.journals[0].partitions
+    assert "it still has the order of its election" in told.text
+    assert "includes broker 3, but all its log directories are cordoned" in told.text
     assert not undo(journal.path, **world.common(tmp_path)).closed
     world.cordons[3] = None
     assert resume(journal.path, **world.common(tmp_path)).good
@@ -162,6 +165,21 @@ def test_verify_tells_why_kafka_refused(tmp_path: Path) -> None:
     assert "includes broker 3, but all its log directories are cordoned: it was not applied yet" in leader.text
 
 
+def test_status_tells_which_elections_were_refused_for_a_cordon(tmp_path: Path) -> None:
+    world = _world()
+    plan = _plan(world)
+    world.faults["reorder"] = [Fault(error_answer(39, CORDONED.format(3)), done=False)]
+    assert _apply(world, tmp_path, plan).ended is Ended.REFUSED
+    (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions
+    assert told.text == (
+        "nobody leads: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT: The manual partition assignment"
+        " includes broker 3, but all its log directories are cordoned"
+    )
+    assert _apply(world, tmp_path, plan).ended is Ended.DONE
+    (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions
+    assert told.text == "broker 2 leads"
+
+
 def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Path) -> None:
     """Only the broker itself takes its config: until then the journal is open, and says so."""
     world, plan, result = _died_uncordoned(tmp_path)
@@ -173,7 +191,7 @@ def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Pat
     found = status(SimulatedSource(world), tmp_path, plan=plan)
     assert [(one.name, one.left) for one in found.journals[0].configs] == [("cordoned.log.dirs", True)]
     (told,) = [one for one in standings_of(found) if one.partition is None]
-    assert (told.name, told.text) == ("broker 3", "cordoned.log.dirs: not known to be restored")
+    assert (told.name, told.text) == ("broker 3", "cordoned.log.dirs: not known to be restored, was *")
     assert {row.topic for row in audit.read(tmp_path) if row.what is audit.AuditWhat.CONFIG} == {"broker 3"}
     returns(world, 3)
     assert undo(journal.path, **world.common(tmp_path)).closed
