@@ -21,8 +21,9 @@ from kelr.commands.changing import (
 from kelr.commands.consent import ask_consent, can_ask, shown_before_asking
 from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted, read_options
+from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.interrupts import nothing_changed_yet
-from kelr.commands.recovering import reporter, source_with
+from kelr.commands.recovering import PLAN_FILE, reporter, rescue_commands, source_with
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.controller import choose_rules
@@ -30,7 +31,7 @@ from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
 from kelr.errors import NotRecordedError, RefusedError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
-from kelr.model.plan import Applied, Consent, Ended, Method, NotPlanned, Plan, Unplanned
+from kelr.model.plan import Applied, Consent, Ended, Method, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.model.waiting import Waiting
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.gather import (
@@ -49,8 +50,10 @@ from kelr.recovery.places import state_directory
 from kelr.sources.base import Source, silence_of
 from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
+from kelr.view.explain_report import not_known_in_words
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
+from kelr.view.plan_left import next_of
 from kelr.view.plan_words import targets_of
 from kelr.view.waiting import WaitingDisplay
 
@@ -73,10 +76,15 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     found = _gathered(session, source, wanted)
     plan = _plan(source, wanted, found)
     errors = found.snapshot.topic_errors
-    context = PlanContext(stock_connection=stock_connection(session), controller_silence=silence_of(source))
+    context = PlanContext(
+        stock_connection=stock_connection(session),
+        controller_silence=silence_of(source),
+        not_known=not_known_in_words(found.not_known) if found.not_known else "",
+    )
+    if context.not_known and not session.output.format.for_people:
+        session.output.note(context.not_known)
     if wanted.dry_run:
-        following = _after_dry_run(session, wanted, plan)
-        show_plan(session.output, plan, context=context, errors=errors, following=following)
+        _show_dry_run(session, wanted, plan, context, errors)
         applied: tuple[Applied, ...] = ()
     else:
         refuse_open(session, plan)
@@ -92,9 +100,17 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 
 @nothing_changed_yet()
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
+    # A preferred election moves the leadership among those in sync: what disks of others hold stands as before.
+    asks_record = wanted.election is not ElectionType.PREFERRED
+    elections = elections_on_record(source, session.output.note) if asks_record else None
     with session.progress("partitions whose logs were asked for") as progress:
         first = gather(
-            source, wanted.selection, clock_ms=MACHINE.now_ms, leave_out=_leave_out(wanted), progress=progress
+            source,
+            wanted.selection,
+            clock_ms=MACHINE.now_ms,
+            leave_out=_leave_out(wanted),
+            elections=elections,
+            progress=progress,
         )
     check_possible(wanted, first)
     owing = _owing(wanted)
@@ -111,6 +127,7 @@ def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
             owing,
             rhythm=Rhythm(session.timeout_s, MACHINE),
             clock_ms=MACHINE.now_ms,
+            elections=elections,
             report=display.show,
         )
 
@@ -185,15 +202,17 @@ def _apply(
     output = session.output
     failed = tuple(one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED)
     reader = shown_before_asking(output)
-    if reader is not None and (plan.elections or failed):
+    if reader is not None and (plan.elections or failed or context.not_known):
         # The partitions that need no election are named once, with the results.
         show_plan(reader, replace(plan, not_planned=failed), context=context)
     try:
         consented = ask_consent(output, plan, wanted.given)
     except RefusedError:
         if not output.format.for_people:
-            following = _after_dry_run(session, wanted, plan)
-            show_plan(output, plan, context=context, errors=errors, following=following)
+            _show_dry_run(session, wanted, plan, context, errors)
+            raise
+        for command in _plans_with_rescue(wanted, plan):
+            output.note(f"to save first what would be lost: {output.next_command(command)}")
         raise
     applied: tuple[Applied, ...] = ()
     saved: Path | None = None
@@ -234,22 +253,62 @@ def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[
         return ("recover", "status")
     if saved is not None and ends & {Ended.DONE, Ended.OTHER_LEADER}:
         return ("recover", "verify", str(saved))
-    refusals = _explaining_refusals(plan)
-    if not applied and refusals is not None:
-        return refusals
+    left = _of_those_left(plan)
+    if not applied and left is not None:
+        return left
     return ("describe", *_targets([one.address for one in plan.elections])) if plan.elections else None
 
 
-def _explaining_refusals(plan: Plan) -> tuple[str, ...] | None:
-    """The command that explains the partitions of which an election is refused; None where there are none."""
+def _of_those_left(plan: Plan) -> tuple[str, ...] | None:
+    """The command that saves what partitions without an election are about to lose, or explains those that are refused
+    one; None where there are none."""
     refused = [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
-    return ("explain", *_targets(refused)) if refused else None
+    return next_of(plan.not_planned) or (("explain", *_targets(refused)) if refused else None)
+
+
+def _show_dry_run(
+    session: Session, wanted: Wanted, plan: Plan, context: PlanContext, errors: Sequence[TopicError]
+) -> None:
+    """Show the plan, and what is to be typed next: before the elections, what saves the records that they give up."""
+    output, elect = session.output, _after_dry_run(session, wanted, plan)
+    plans = _plans_with_rescue(wanted, plan)
+    following = next(iter(plans), elect)
+    if not output.format.for_people:
+        show_plan(output, plan, context=context, errors=errors, following=following)
+        return
+    show_plan(output, plan, context=context, errors=errors)
+    for command in plans[1:]:
+        output.note(f"plan, too: {output.next_command(command)}")
+    if plans and elect is not None and elect[0] == "elect":
+        output.note(f"then, or where nothing can be saved: {output.next_command(elect)}")
+    if following is not None:
+        output.next(following)
+
+
+def _plans_with_rescue(wanted: Wanted, plan: Plan) -> list[tuple[str, ...]]:
+    """The commands that write these elections down in plans, which lead to the rescue of what they give up; none where
+    there is nothing to save, or somebody has accepted the loss. A plan has one leader to designate."""
+    if wanted.given.accept_loss is not None or not rescue_commands(plan, Path(PLAN_FILE)):
+        return []
+    kinds: dict[tuple[str, ...], list[PlannedElection]] = {}
+    for one in plan.elections:
+        whom = ("--designate", str(one.elect)) if one.election is ElectionType.DESIGNATION else ()
+        kinds.setdefault(("--election-type", one.election.value, *whom), []).append(one)
+    return [
+        (
+            *("recover", "plan"),
+            *(() if wanted.selection.is_everything else targets_of(one.address for one in elections)),
+            *kind,
+            *("--out", PLAN_FILE if len(kinds) == 1 else f"plan-{elections[0].elect}.json"),
+        )
+        for kind, elections in kinds.items()
+    ]
 
 
 def _after_dry_run(session: Session, wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
     """The command that carries it out; where that cannot be written down, the one that explains."""
     if not plan.elections:
-        return _explaining_refusals(plan)
+        return _of_those_left(plan)
     kinds = {one.consent for one in plan.elections}
     if Consent.FORCE in kinds or session.settings.saved is not None:
         # A reason is for somebody to give, and what was saved cannot be changed.

@@ -11,6 +11,7 @@ from kelr.commands.changing import refuse_without_controller
 from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
+    PLAN_FILE,
     directories_here,
     read_duration_ms,
     rescue_commands,
@@ -43,7 +44,6 @@ from kelr.view.streams import write_utf8
 from kelr.view.styled import cleaned
 
 STEPS_FILE = "steps.txt"
-PLAN_FILE = "plan.json"
 _LONGEST_LIFETIME_MS = 7 * 86_400_000
 
 

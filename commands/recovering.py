@@ -21,6 +21,8 @@ from kelr.sources.base import Source
 from kelr.view.output import Output
 from kelr.view.plan_words import targets_of
 
+PLAN_FILE = "plan.json"
+"""What a next command calls a plan's file."""
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhd])", re.ASCII)
 _SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
-from kelr.engine import decide_all
+from kelr.engine import decide_all, needs_a_look
+from kelr.engine.advice.unclean_past import may_have_left
 from kelr.model import (
     BrokerStatus,
     Cluster,
@@ -17,10 +18,11 @@ from kelr.model import (
     Snapshot,
     Target,
     TopicPartition,
+    Unsaved,
 )
 from kelr.model.waiting import Waiting
 from kelr.sources.base import Progress, Source
-from kelr.sources.decisions import page_snapshot, with_logs
+from kelr.sources.decisions import Elections, page_snapshot, with_logs
 from kelr.sources.ground import Ground
 
 STEP_S = 1.0
@@ -44,6 +46,8 @@ class Gathered:
     decisions: tuple[Decision, ...]
     left_out: tuple[PartitionState, ...] = ()
     """Partitions for which there is nothing to do."""
+    not_known: tuple[Decision, ...] = ()
+    """Those of them of which it is not known whether that is so (`kelr.sources.decisions.DecidedPage.not_known`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +71,45 @@ def gather(
     clock_ms: Callable[[], int],
     rules: RuleSet | None = None,
     leave_out: LeaveOut | None = None,
+    elections: Elections | None = None,
     progress: Progress | None = None,
 ) -> Gathered:
-    """Read the selected partitions once. Logs are asked for only where nobody who is live leads.
+    """Read the selected partitions once. Logs are asked for only where nobody who is live leads, or where disks may
+    have to be saved.
 
     Args:
         clock_ms: the time in milliseconds since 1970 UTC.
         rules: the rule set that decides; None takes the one that the cluster runs.
         leave_out: partitions that need no decision.
+        elections: as for `kelr.sources.decisions.decide_partitions`: with it, partitions are not left out that lack
+            records which other logs may hold.
 
     Raises:
         KelrError: the cluster cannot be reached at all.
     """
+
+    def may_be_unsaved(cluster: Cluster, state: PartitionState) -> bool:
+        return elections is not None and may_have_left(state, {*state.replicas} - cluster.live)
+
+    def is_read(snapshot: Snapshot, state: PartitionState) -> bool:
+        return not is_led(snapshot.cluster, state) or may_be_unsaved(snapshot.cluster, state)
+
     found: Gathered | None = None
     for page in source.pages(selection):
         cluster = source.cluster()
-        left = tuple(state for state in page.partitions if leave_out is not None and leave_out(cluster, state))
-        gone = frozenset(state.address for state in left)
-        kept = tuple(state for state in page.partitions if state.address not in gone) if left else page.partitions
-        read = page_snapshot(source, replace(page, partitions=kept), clock_ms)
-        snapshot = with_logs(source, read, _without_leader, progress)
-        part = Gathered(snapshot, tuple(decide_all(snapshot, rules)), left)
+        left = {state.address for state in page.partitions if leave_out is not None and leave_out(cluster, state)}
+        kept = [state for state in page.partitions if state.address not in left or may_be_unsaved(cluster, state)]
+        read = page_snapshot(source, replace(page, partitions=tuple(kept)), clock_ms)
+        snapshot = with_logs(source, replace(read, elections=elections or {}), is_read, progress)
+        decisions = tuple(decide_all(snapshot, rules))
+        well = tuple(one for one in decisions if _address(one) in left and not needs_a_look(one))
+        left -= {_address(one) for one in decisions} - set(map(_address, well))
+        part = Gathered(
+            replace(snapshot, partitions=tuple(state for state in snapshot.partitions if state.address not in left)),
+            tuple(one for one in decisions if _address(one) not in left),
+            tuple(state for state in page.partitions if state.address in left),
+            tuple(one for one in well if one.unsaved is Unsaved.NOT_KNOWN),
+        )
         found = part if found is None else _joined(found, part)
     return found or Gathered(_nothing(source, clock_ms), ())
 
@@ -100,6 +122,7 @@ def gather_until(
     rhythm: Rhythm,
     clock_ms: Callable[[], int],
     rules: RuleSet | None = None,
+    elections: Elections | None = None,
     report: Callable[[Waiting], None],
 ) -> Gathered:
     """Ask again, about those that are not settled, until all are or time is up. Reads only; nothing is changed.
@@ -121,7 +144,7 @@ def gather_until(
             return found
         rhythm.ground.sleep(min(rhythm.step_s, rhythm.limit_s - passed))
         source.forget()
-        again = gather(source, selection_of(waiting.open), clock_ms=clock_ms, rules=rules)
+        again = gather(source, selection_of(waiting.open), clock_ms=clock_ms, rules=rules, elections=elections)
         found = _replaced(found, again)
 
 
@@ -133,7 +156,7 @@ def waiting_of(found: Gathered, owing: Owing, passed_s: float, limit_s: float) -
     for decision in found.decisions:
         owed = owing(decision, passed_s)
         if owed:
-            still_open.append(TopicPartition(decision.topic, decision.partition))
+            still_open.append(_address(decision))
         for candidate in decision.candidates:
             if candidate.heard:
                 answered[candidate.replica] = answered.get(candidate.replica, 0) + 1
@@ -191,6 +214,10 @@ def selection_of(addresses: Sequence[TopicPartition]) -> Selection:
     return Selection(tuple(Target(topic=topic, partitions=tuple(numbers)) for topic, numbers in topics.items()))
 
 
+def _address(decision: Decision) -> TopicPartition:
+    return TopicPartition(decision.topic, decision.partition)
+
+
 def is_led(cluster: Cluster, state: PartitionState) -> bool:
     """Whether a live broker leads."""
     return state.leader is not None and cluster.status(state.leader) is BrokerStatus.LIVE
@@ -198,7 +225,7 @@ def is_led(cluster: Cluster, state: PartitionState) -> bool:
 
 def _too_few(decision: Decision, minimal_replicas: Callable[[TopicPartition], int | None]) -> tuple[int, ...]:
     """The replicas that were not heard, where fewer were than are asked for."""
-    least = minimal_replicas(TopicPartition(decision.topic, decision.partition))
+    least = minimal_replicas(_address(decision))
     heard = sum(candidate.heard for candidate in decision.candidates)
     if least is None or heard >= least or _can_never_be_enough(decision, minimal_replicas):
         return ()
@@ -207,16 +234,12 @@ def _too_few(decision: Decision, minimal_replicas: Callable[[TopicPartition], in
 
 def _can_never_be_enough(decision: Decision, minimal_replicas: Callable[[TopicPartition], int | None]) -> bool:
     """Whether more replicas are to be heard than there are: nobody is waited for, and the election is refused."""
-    least = minimal_replicas(TopicPartition(decision.topic, decision.partition))
+    least = minimal_replicas(_address(decision))
     return least is not None and least > len(decision.candidates)
 
 
 def _is_led(decision: Decision) -> bool:
     return any(candidate.live and candidate.replica == decision.leader for candidate in decision.candidates)
-
-
-def _without_leader(snapshot: Snapshot, state: PartitionState) -> bool:
-    return not is_led(snapshot.cluster, state)
 
 
 def _nothing(source: Source, clock_ms: Callable[[], int]) -> Snapshot:
@@ -242,13 +265,18 @@ def _joined(one: Gathered, other: Gathered) -> Gathered:
         topic_errors=(*before.topic_errors, *after.topic_errors),
         first_partition_replicas={**before.first_partition_replicas, **after.first_partition_replicas},
     )
-    return Gathered(snapshot, (*one.decisions, *other.decisions), (*one.left_out, *other.left_out))
+    return Gathered(
+        snapshot,
+        (*one.decisions, *other.decisions),
+        (*one.left_out, *other.left_out),
+        (*one.not_known, *other.not_known),
+    )
 
 
 def _replaced(before: Gathered, again: Gathered) -> Gathered:
     """What was known, with what has been read again in its place."""
     states = {state.address: state for state in again.snapshot.partitions}
-    decided = {TopicPartition(one.topic, one.partition): one for one in again.decisions}
+    decided = {_address(one): one for one in again.decisions}
     snapshot = replace(
         again.snapshot,
         partitions=tuple(states.get(state.address, state) for state in before.snapshot.partitions),
@@ -261,5 +289,5 @@ def _replaced(before: Gathered, again: Gathered) -> Gathered:
             **again.snapshot.first_partition_replicas,
         },
     )
-    decisions = tuple(decided.get(TopicPartition(one.topic, one.partition), one) for one in before.decisions)
+    decisions = tuple(decided.get(_address(one), one) for one in before.decisions)
     return replace(before, snapshot=snapshot, decisions=decisions)

@@ -137,9 +137,9 @@ def test_a_leader_that_leads_already_is_no_failure(kelr: Kelr, carrier: Carrier)
 
 
 def test_an_unclean_election_of_a_led_partition_is_no_failure(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "unclean", "payments:0", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:0", *CONNECTION)
     assert (ran.code, carrier.plans) == (0, [])
-    assert "Valid replica already elected for partitions payments-0" in ran.out
+    assert "Valid replica already elected for partitions orders-0" in ran.out
 
 
 def test_logs_are_asked_for_only_where_nobody_leads(
@@ -243,6 +243,8 @@ def test_a_script_is_refused_where_something_is_lost(kelr: Kelr, carrier: Carrie
     assert "lost      UNKNOWN, at least 19 offsets (116..134)" in ran.out
     assert "this needs --accept-loss 19+" in ran.err
     assert "next: add --accept-loss 19+" in ran.err
+    plan = "kelr recover plan orders:1 --election-type unclean --out plan.json -b kafka-1:9092"
+    assert f"to save first what would be lost: {plan}\n" in ran.err
     assert carrier.plans == []
 
 
@@ -475,33 +477,85 @@ def test_a_dry_run_changes_nothing_and_waits_for_nobody(kelr: Kelr, carrier: Car
 
 
 @pytest.mark.parametrize(
-    ("arguments", "following"),
+    ("arguments", "plans", "following"),
     [
         (
             ("-e", "UNCLEAN", "--topic", "orders", "--partition", "1", "--dry-run", "-y"),
+            "kelr recover plan orders:1 --election-type unclean --out plan.json -b kafka-1:9092",
             "kelr elect --election-type unclean --topic orders --partition 1 --accept-loss 19+ --yes -b kafka-1:9092",
         ),
         (
             ("-e", "designation", "--designate", "2", "orders:1", "--keep-order", "--batch", "9", "--dry-run"),
+            "kelr recover plan orders:1 --election-type designation --designate 2 --out plan.json -b kafka-1:9092",
             "kelr elect --election-type designation --designate 2 --batch 9 --keep-order orders:1 --accept-loss unknown"
             " --yes -b kafka-1:9092",
         ),
         (
             ("-e", "preferred", "--all-topic-partitions", "--dry-run"),
+            None,
             "kelr elect --election-type preferred --all-topic-partitions --yes -b kafka-1:9092",
         ),
-        (("-e", "unclean", "orders:2", "--dry-run"), "kelr explain orders:2 -b kafka-1:9092"),
+        (
+            ("-e", "unclean", "orders:2", "--dry-run"),
+            "kelr recover plan orders:2 --election-type unclean --out plan.json -b kafka-1:9092",
+            None,
+        ),
     ],
 )
-def test_a_dry_run_ends_with_the_command_that_carries_it_out(
-    kelr: Kelr, carrier: Carrier, arguments: tuple[str, ...], following: str
+def test_a_dry_run_ends_with_the_command_that_carries_it_out_after_a_plan_that_saves_what_it_gives_up(
+    kelr: Kelr,
+    carrier: Carrier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    arguments: tuple[str, ...],
+    plans: str | None,
+    following: str | None,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     ran = kelr("elect", *arguments, *CONNECTION)
-    assert f"  next: {following}\n" in ran.err
+    document = json.loads(kelr("elect", *arguments, "-o", "json", *CONNECTION).out)
+    assert document["next"] == (plans or following)
+    if plans is None:
+        assert ran.err.startswith(f"  next: {following}\n")
+    else:
+        then = "" if following is None else f"then, or where nothing can be saved: {following}\n"
+        assert ran.err == f"{then}  next: {plans}\n"
+        dump = kelr(*shlex.split(plans)[1:]).err.splitlines()[-1]
+        assert dump.startswith("  next: kelr rescue dump --plan plan.json ")
     assert carrier.plans == []
-    if following.startswith("kelr elect"):
+    if following is not None:
         kelr(*shlex.split(following)[1:])
         assert len(carrier.plans) == 1
+
+
+def test_designations_of_several_brokers_are_planned_apart(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    wishes = [{"topic": "orders", "partition": number, "desiredLeader": leader} for number, leader in ((1, 3), (2, 2))]
+    file = tmp_path / "elect.json"
+    file.write_text(json.dumps({"partitions": wishes}))
+    ran = kelr("elect", "-e", "designation", "--path-to-json-file", str(file), "--dry-run", *CONNECTION)
+    assert carrier.plans == []
+    plan = "kelr recover plan orders:{} --election-type designation --designate {} --out plan-{}.json -b kafka-1:9092"
+    assert ran.err == f"plan, too: {plan.format(2, 2, 2)}\n  next: {plan.format(1, 3, 3)}\n"
+
+
+def test_the_loss_that_somebody_accepts_is_not_planned_again(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", "--dry-run", *CONNECTION)
+    assert ran.err == "  next: kelr elect --election-type unclean orders:1 --accept-loss 19+ --yes -b kafka-1:9092\n"
+    assert carrier.plans == []
+
+
+def test_a_led_partition_whose_other_log_has_to_be_saved_is_told_of_that(kelr: Kelr, carrier: Carrier) -> None:
+    dump = "kelr rescue dump payments:0 --elect 3 --out payments-0-lost-to-3.kelr-rescue -b kafka-1:9092"
+    for more in ((), ("--dry-run",)):
+        ran = kelr("elect", "-e", "unclean", "payments:0", *more, *CONNECTION)
+        assert (ran.code, carrier.plans) == (0, [])
+        assert "Broker 3 leads: an unclean election is not needed. Save at once what broker 2 holds" in " ".join(
+            ran.out.split()
+        )
+        assert ran.err == f"  next: {dump}\n"
+    document = json.loads(kelr("elect", "-e", "unclean", "payments:0", "-o", "json", *CONNECTION).out)
+    assert (document["items"][0]["status"], document["next"]) == ("advised", dump)
 
 
 def test_a_saved_snapshot_can_be_planned_for_and_not_changed(kelr: Kelr, snapshot_file: str) -> None:

@@ -144,6 +144,64 @@ def test_a_plan_lists_what_has_to_be_saved(kelr: Kelr, more: tuple[str, ...]) ->
     assert text.endswith(f"**No election:**\n- orders:0 (advised): {SAVE}\n\n```sh\n{DUMP}\n```\n")
 
 
+ASKED = ("unclean", "longest_log_balanced", "longest_log_aggressive", "preferred")
+
+
+@pytest.mark.usefixtures("on_record")
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_plan_of_an_election_that_is_not_needed_lists_it_too(kelr: Kelr, kind: str) -> None:
+    for more in ((), ("orders:0",)):
+        ran = kelr("recover", "plan", *more, "-e", kind, *CONNECTION)
+        assert f"{SAVE} {DUMP}" in " ".join(ran.out.split())
+        assert ran.out.endswith("No election is planned, for the reasons above.\n")
+        assert ran.err == f"  next: {DUMP}\n"
+
+
+@pytest.mark.usefixtures("on_record")
+def test_a_designation_that_is_refused_since_it_is_led_says_it_too(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "orders:0", "-e", "designation", "--designate", "2", *CONNECTION)
+    assert "a designation is only for a partition without leader" in " ".join(ran.out.split())
+    assert f"{SAVE} {DUMP}" in " ".join(ran.out.split())
+    assert ran.err == f"  next: {DUMP}\n"
+
+
+@pytest.mark.usefixtures("on_record")
+def test_elect_asks_the_record_as_explain_does(kelr: Kelr) -> None:
+    for partitions in ("orders:0", "--all-topic-partitions"):
+        ran = kelr("elect", "-e", "unclean", partitions, "--dry-run", *CONNECTION)
+        assert f"{SAVE} {DUMP}" in " ".join(ran.out.split())
+        assert ran.err == f"  next: {DUMP}\n"
+
+
+def test_elect_says_what_is_not_known(kelr: Kelr, led: Snapshot, cluster: Serve) -> None:
+    cluster(replace(led, logs={AGAIN.address: GAP}))
+    said = "Not known: whether 1 partition (orders:0) was elected cleanly"
+    arguments = ("elect", "-e", "unclean", "orders:0", *CONNECTION)
+    ran = kelr(*arguments, "--dry-run")
+    assert "not needed: orders:0: it has a leader" in ran.out
+    assert said in ran.out
+    assert said in kelr(*arguments).out
+    assert said in kelr(*arguments, "--dry-run", "-o", "json").err
+
+
+def test_an_edited_plan_that_is_planned_again_asks_the_record_too(
+    kelr: Kelr, on_record: Snapshot, cluster: Serve, tmp_path: Path
+) -> None:
+    (state,) = on_record.partitions
+    cluster(replace(on_record, partitions=(replace(state, leader=None, isr=(), elr=(1,)),)))
+    file = tmp_path / "plan.json"
+    planned = kelr(
+        "recover", "plan", "orders:0", "-e", "designation", "--designate", "2", "--out", str(file), *CONNECTION
+    )
+    assert planned.code == 0
+    text = file.read_text()
+    assert '"elect": 2' in text
+    file.write_text(text.replace('"elect": 2', '"elect": 3', 1))
+    cluster(on_record)
+    ran = kelr("recover", "apply", str(file), "--dry-run", *CONNECTION)
+    assert SAVE in " ".join(ran.out.split()), ran
+
+
 def test_a_plan_says_what_is_not_known_of_partitions_that_are_well(kelr: Kelr, led: Snapshot, cluster: Serve) -> None:
     cluster(replace(led, logs={AGAIN.address: GAP}))
     said = (

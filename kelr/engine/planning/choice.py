@@ -56,7 +56,7 @@ def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
     elif subject.state.topic == METADATA_TOPIC:
         found = refused(subject, f"{subject.decision.summary} No election that is asked for changes that.")
     else:
-        found = _asked_for(subject, wish, wish.election)
+        found = _with_what_is_to_be_saved(subject, _asked_for(subject, wish, wish.election))
         if subject.contradiction is not None and isinstance(found, NotPlanned):
             found = refused(subject, subject.contradiction)
     return _with_enough_heard(subject, replace(found, gone=wish.gone), wish) if isinstance(found, Choice) else found
@@ -140,6 +140,15 @@ def _asked_for(subject: Subject, wish: Wish, kind: ElectionType) -> Choice | Not
         assert wish.desired_leader is not None  # else the wish is wrong
         return _designation(subject, wish.desired_leader)
     return _by_rule(subject, kind)
+
+
+def _with_what_is_to_be_saved(subject: Subject, found: Choice | NotPlanned) -> Choice | NotPlanned:
+    """That a partition is led is no all-clear, whatever is asked for, while its advice begins with saving records."""
+    told = advised(subject)
+    if isinstance(found, Choice) or subject.live_leader is None or not told.rescue:
+        return found
+    why = Unplanned.ADVISED if found.why is Unplanned.NOT_NEEDED else found.why
+    return replace(told, why=why, reason=f"{found.reason} {told.reason}")
 
 
 def _wrong_wish(subject: Subject, wish: Wish, kind: ElectionType) -> str | None:
