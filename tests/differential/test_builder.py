@@ -13,7 +13,7 @@ from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_1_0, ELR_4_3, KIP966_BALANCE
 from tests.differential.cases import Case, answer_line, random_cases, random_set_cases
 from tests.differential.driver import CLASSES, answers, compile_drivers, javac_version
 
-VERSIONS = {"4.0.0": ELR_4_0, "4.1.0": ELR_4_1_0, "4.1.1": ELR_4_1, "4.3.1": ELR_4_3}
+VERSIONS = {"4.0.0": ELR_4_0, "4.1.0": ELR_4_1_0, "4.1.1": ELR_4_1, "4.3.1": ELR_4_3, "4.4.0": ELR_4_3}
 BATCH = 50_000
 SHIPPED_BY = "17."
 """The javac whose output is shipped; another one may lay out the same class differently."""

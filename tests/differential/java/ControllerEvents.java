@@ -2,6 +2,7 @@ package org.apache.kafka.controller;
 
 import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -88,7 +89,7 @@ final class ControllerEvents {
             .setClusterId(ControllerManagers.CLUSTER_ID).setPreviousBrokerEpoch(Long.parseLong(event[3]))
             .setIncarnationId(new Uuid(7, Long.parseLong(event[4]))).setLogDirs(directories(broker, event[5]))
             .setRack(event[6].isEmpty() ? null : event[6]);
-        ControllerManagers.supported().forEach((name, range) -> request.features().add(
+        ControllerManagers.supported().forEach((name, range) -> add(request.features(),
             new BrokerRegistrationRequestData.Feature().setName(name).setMinSupportedVersion(range.min())
                 .setMaxSupportedVersion(range.max())));
         controller.apply(controller.cluster.registerBroker(
@@ -147,15 +148,15 @@ final class ControllerEvents {
             .setName(event[1]).setNumPartitions(-1).setReplicationFactor((short) -1);
         int partition = 0;
         for (String replicas : event[2].split(";")) {
-            topic.assignments().add(new CreateTopicsRequestData.CreatableReplicaAssignment()
+            add(topic.assignments(), new CreateTopicsRequestData.CreatableReplicaAssignment()
                 .setPartitionIndex(partition++).setBrokerIds(ids(replicas)));
         }
         for (String config : list(event[3])) {
-            topic.configs().add(new CreateTopicsRequestData.CreatableTopicConfig()
+            add(topic.configs(), new CreateTopicsRequestData.CreatableTopicConfig()
                 .setName(config.split("=")[0]).setValue(config.split("=")[1]));
         }
         CreateTopicsRequestData request = new CreateTopicsRequestData();
-        request.topics().add(topic);
+        add(request.topics(), topic);
         @SuppressWarnings("unchecked")
         ControllerResult<CreateTopicsResponseData> result = (ControllerResult<CreateTopicsResponseData>)
             ControllerManagers.call(controller.replication, "createTopics", CONTEXT, request, java.util.Set.of(), true);
@@ -202,7 +203,7 @@ final class ControllerEvents {
                 ElectLeadersRequestData.TopicPartitions topic = request.topicPartitions().find(name);
                 if (topic == null) {
                     topic = new ElectLeadersRequestData.TopicPartitions().setTopic(name);
-                    request.topicPartitions().add(topic);
+                    add(request.topicPartitions(), topic);
                 }
                 topic.partitions().add(Integer.parseInt(partition.split(":")[1]));
             }
@@ -302,6 +303,11 @@ final class ControllerEvents {
 
     private static String check(ApiError error) {
         return check(error.error().code());
+    }
+
+    /** Through the interface: the collections' own method names a class that is in another package from 4.4 on. */
+    private static <T> void add(Collection<T> collection, T element) {
+        collection.add(element);
     }
 
     private static List<Integer> ids(String field) {

@@ -1,5 +1,6 @@
 package org.apache.kafka.controller;
 
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -26,7 +27,6 @@ import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.metadata.UnregisterBrokerRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.KafkaConfigSchema;
 import org.apache.kafka.metadata.VersionRange;
@@ -51,20 +51,34 @@ final class ControllerManagers {
     /** The offset of the last record. */
     private long offset = 0;
 
+    /** Made without naming LogContext, which is in another package from 4.4 on; the managers make their own. */
+    private static SnapshotRegistry registry() {
+        try {
+            for (Constructor<?> one : SnapshotRegistry.class.getConstructors()) {
+                if (one.getParameterCount() == 1) {
+                    Object log = one.getParameterTypes()[0].getConstructor().newInstance();
+                    return (SnapshotRegistry) one.newInstance(log);
+                }
+            }
+            throw new NoSuchMethodException("SnapshotRegistry(LogContext)");
+        } catch (ReflectiveOperationException error) {
+            throw new LinkageError("this Kafka's SnapshotRegistry is made otherwise", error);
+        }
+    }
+
     ControllerManagers(boolean elr, int staticMinIsr) {
-        LogContext log = new LogContext();
-        SnapshotRegistry registry = new SnapshotRegistry(log);
-        features = new FeatureControlManager.Builder().setLogContext(log).setSnapshotRegistry(registry)
+        SnapshotRegistry registry = registry();
+        features = new FeatureControlManager.Builder().setSnapshotRegistry(registry)
             .setQuorumFeatures(new QuorumFeatures(NODE_ID, supported(), List.of(NODE_ID))).build();
         replayFeature(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel());
-        configs = new ConfigurationControlManager.Builder().setLogContext(log).setSnapshotRegistry(registry)
+        configs = new ConfigurationControlManager.Builder().setSnapshotRegistry(registry)
             .setKafkaConfigSchema(schema()).setFeatureControl(features).setNodeId(NODE_ID)
             .setStaticConfig(Map.of(TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, Integer.toString(staticMinIsr)))
             .setExistenceChecker(this::checkExistence).build();
-        cluster = new ClusterControlManager.Builder().setLogContext(log).setSnapshotRegistry(registry)
+        cluster = new ClusterControlManager.Builder().setSnapshotRegistry(registry)
             .setClusterId(CLUSTER_ID).setTime(new StillTime()).setSessionTimeoutNs(SESSION_TIMEOUT_NS)
             .setFeatureControlManager(features).setBrokerShutdownHandler(this::addRecordsForShutdown).build();
-        replication = new ReplicationControlManager.Builder().setLogContext(log).setSnapshotRegistry(registry)
+        replication = new ReplicationControlManager.Builder().setSnapshotRegistry(registry)
             .setConfigurationControl(configs).setClusterControl(cluster).setFeatureControl(features).build();
         cluster.activate();
         if (elr) {
