@@ -1,6 +1,6 @@
 """Defects that are planted: a net that lets one of them through catches nothing.
 
-Each is found within `MOST` histories; how many it takes is told by ``pytest -s``. And each history that is kept goes
+Each is found within `MOST` histories; ``pytest -s`` tells by which. And each history that is kept goes
 wrong again where what mended it is taken away.
 """
 
@@ -104,20 +104,21 @@ def _a_lagging_broker_is_believed_about_orders(patch: Patch) -> None:
     patch(restoring, "_look_for_rivals", _nothing)
 
 
-DEFECTS = (
-    _no_cut_of_a_torn_line,
-    _no_line_before_an_election,
-    _no_line_before_an_order,
-    _no_line_before_a_config,
-    _nothing_is_synced,
-    _journal_before_audit,
-    _no_wait_for_late_requests,
-    _no_wait_for_late_configs,
-    _interrupted_in_the_last_read,
-    _undo_leaves_the_audit_line_out,
-    _no_refusal_of_open_journals,
-    _a_lagging_broker_is_believed_about_orders,
-)
+DEFECTS = {
+    _no_cut_of_a_torn_line: 318,
+    _no_line_before_an_election: 0,
+    _no_line_before_an_order: 6,
+    _no_line_before_a_config: 3,
+    _nothing_is_synced: 0,
+    _journal_before_audit: 45,
+    _no_wait_for_late_requests: 194,
+    _no_wait_for_late_configs: 40,
+    _interrupted_in_the_last_read: 108,
+    _undo_leaves_the_audit_line_out: 23,
+    _no_refusal_of_open_journals: 56,
+    _a_lagging_broker_is_believed_about_orders: 523,
+}
+"""The seed that found each last: it is played first, and all up to `MOST` where it no longer does."""
 
 
 def _a_config_is_restored_that_no_line_names(patch: Patch) -> None:
@@ -178,7 +179,7 @@ def _found(seeds: Iterator[int]) -> tuple[int, str] | None:
 @pytest.mark.parametrize("plant", DEFECTS, ids=lambda plant: plant.__name__.strip("_"))
 def test_a_planted_defect_is_found(plant: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch.setattr)
-    found = _found(iter(range(MOST)))
+    found = _found(iter((DEFECTS[plant], *range(MOST))))
     print(plant.__name__, found)
     assert found is not None, f"none of {MOST} histories finds it"
 
