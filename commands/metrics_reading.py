@@ -14,9 +14,9 @@ from kelr.errors import ConnectError, ExitCode, KelrError, PartlyDoneError, Usag
 from kelr.metrics.access import Access
 from kelr.metrics.alerts import alerts
 from kelr.metrics.asked import Endpoint
+from kelr.metrics.combining import brokers_notes
 from kelr.metrics.computed import Computed, compute
 from kelr.metrics.figures import figures
-from kelr.metrics.heard_brokers import brokers_notes
 from kelr.metrics.reading import Heard, longest_s, read_all
 from kelr.model.measured import Comparison, MetricFigure
 from kelr.view.describe import NOTHING_READ

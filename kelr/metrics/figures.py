@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.words import agree, plural
-from kelr.metrics.catalog import METRICS, Attribute, Metric
-from kelr.metrics.combining import Combined, combine
+from kelr.metrics.catalog import METRICS, Attribute, Metric, bug_of
+from kelr.metrics.combining import Combined, brokers_heard, combine, known_brokers
 from kelr.metrics.computed import Computed
-from kelr.metrics.heard_brokers import brokers_heard, known_brokers
-from kelr.metrics.known_bugs import bug_of
 from kelr.metrics.reading import Heard
 from kelr.model.measured import Comparison, MetricFigure, MetricScope
 

@@ -14,8 +14,7 @@ from typing import Any
 from kelr.metrics.access import Access
 from kelr.metrics.asked import Endpoint, Found, Value
 from kelr.metrics.catalog import METRICS, Attribute, Metric, recognize_mbean
-from kelr.metrics.http import NotHeardError, Question, Trouble, ask
-from kelr.metrics.json_bodies import number, read_json, shortened
+from kelr.metrics.http import NotHeardError, Question, ask, number, read_json, shortened
 
 _KEY = re.compile(r'([^=,:*?"]+)=("(?:[^"\\]|\\.)*"|[^,]*)(?:,|$)')
 _NOT_THERE = 404
@@ -58,10 +57,9 @@ def ask_jolokia(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, *, time
     if isinstance(document, dict) and "status" in document:
         # One error for the whole request, such as of an agent that refuses POST.
         said = shortened(document.get("error", "no reason given"))
-        trouble = Trouble.REFUSED if document["status"] in (401, _FORBIDDEN) else Trouble.STATUS
-        raise NotHeardError(trouble, f"the agent answers with status {shortened(document['status'])}: {said}")
+        raise NotHeardError(f"the agent answers with status {shortened(document['status'])}: {said}")
     if not isinstance(document, list):
-        raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer is not that of a Jolokia agent")
+        raise NotHeardError("its answer is not that of a Jolokia agent")
     gathered = _Gathered()
     for number_, entry in enumerate(document):
         _gather(entry, asked[number_] if number_ < len(asked) else {}, gathered)

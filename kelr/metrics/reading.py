@@ -10,7 +10,7 @@ from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
 from kelr.metrics.asked import Endpoint, Found, Kind
-from kelr.metrics.http import NotHeardError, Trouble
+from kelr.metrics.http import NotHeardError
 from kelr.model.measured import AskedEndpoint
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def read_all(
         except Empty:
             break
         heard[number] = one
-    late = NotHeardError(Trouble.TIMEOUT, f"no answer within {timeout_s:g} s")
+    late = NotHeardError(f"no answer within {timeout_s:g} s")
     return tuple(heard.get(number) or _failed(one, late, timeout_s) for number, one in enumerate(endpoints))
 
 
@@ -94,10 +94,10 @@ def _read(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, timeout_s: fl
     try:
         found = _counts(_reader(endpoint.kind)(endpoint, access, tls, timeout_s=timeout_s))
     except NotHeardError as error:
-        told = NotHeardError(error.trouble, access.hidden(error.text), error.next_step)
+        told = NotHeardError(access.hidden(error.text), error.next_step)
         return _failed(endpoint, told, time.monotonic() - began)
     except Exception as error:  # a defect, in a thread that would swallow it: better a row than a hang
-        defect = NotHeardError(Trouble.NOT_UNDERSTOOD, f"its answer cannot be read ({type(error).__name__})")
+        defect = NotHeardError(f"its answer cannot be read ({type(error).__name__})")
         return _failed(endpoint, defect, time.monotonic() - began)
     took_s = time.monotonic() - began
     notes = tuple(map(access.hidden, found.notes))

@@ -8,11 +8,10 @@ import pytest
 
 from kelr.metrics.alerts import alerts
 from kelr.metrics.asked import Found, Kind, Value
-from kelr.metrics.catalog import BY_KEY, METRICS
+from kelr.metrics.catalog import BUGS, BY_KEY, METRICS, bug_of
+from kelr.metrics.combining import brokers_notes
 from kelr.metrics.computed import compute
 from kelr.metrics.figures import figures
-from kelr.metrics.heard_brokers import brokers_notes
-from kelr.metrics.known_bugs import BUGS, bug_of
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
 from tests.incident import INCIDENT
 from tests.metrics.saying import NOW_MS, Unheard, cluster_with, counted, figure, of_incident, says

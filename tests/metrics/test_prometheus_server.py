@@ -17,7 +17,6 @@ from kelr.errors import UsageError
 from kelr.metrics import prometheus_server
 from kelr.metrics.asked import Kind
 from kelr.metrics.catalog import METRICS
-from kelr.metrics.http import Trouble
 from kelr.metrics.prometheus_server import checked_match, selectors
 from tests.metrics.asking import QUERY, SERVER, body, by_key, read, refused
 
@@ -175,7 +174,7 @@ def test_strange_points_are_left_out() -> None:
 @respx.mock
 def test_an_unauthorized_server() -> None:
     respx.post(QUERY).mock(return_value=httpx.Response(401, content="no"))
-    assert refused(Kind.SERVER).trouble is Trouble.REFUSED
+    assert refused(Kind.SERVER).text == "it does not let us in (HTTP 401 Unauthorized)"
 
 
 @respx.mock

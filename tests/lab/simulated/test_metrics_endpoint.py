@@ -17,7 +17,7 @@ from kelr.metrics.access import Access
 from kelr.metrics.asked import Kind, endpoint_of
 from kelr.metrics.catalog import METRICS, recognize
 from kelr.metrics.computed import compute
-from kelr.metrics.text import parse_line
+from kelr.metrics.text_endpoint import parse_line
 from kelr.metrics.watching import look, recoveries_finished
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
