@@ -105,7 +105,7 @@ def assess(
     try:
         from kelr.fleet.assess.assessing import Question  # noqa: PLC0415 - PySpark is of an extra
         from kelr.fleet.assess.assessing import assess as assessed_by  # noqa: PLC0415 - as above
-        from kelr.fleet.assess.scenario_file import wanted_scenarios  # noqa: PLC0415 - as above
+        from kelr.fleet.assess.scenarios import wanted_scenarios  # noqa: PLC0415 - as above
     except ImportError as error:
         raise UnsupportedError(
             f"kelr fleet needs more than is installed: {error}", next_step="install it with: pip install 'kelr[fleet]'"

@@ -107,8 +107,11 @@ def exposure(
     if since_ms is not None and until_ms is not None and since_ms >= until_ms:
         raise UsageError("--since is not before --until", next_step="leave one of them out")
     with spark_session(output, master, remote, conf) as spark:
-        from kelr.fleet.exposure.run import expose  # noqa: PLC0415 - PySpark is of an extra
-        from kelr.fleet.exposure.top import counted, longest  # noqa: PLC0415 - as above
+        from kelr.fleet.exposure.run import (  # noqa: PLC0415 - as above
+            counted,
+            expose,
+            longest,
+        )
         from kelr.fleet.exposure.wanted import Wanted  # noqa: PLC0415 - as above
 
         opened = open_lake(spark, lake)

@@ -105,9 +105,8 @@ def generate(
       kelr fleet generate fleet --partitions 50000 --states 10000000 --files whole
     """
     output = open_output(ctx)
-    from kelr.fleet.generate.making import make_fleet  # noqa: PLC0415 - not for --help
+    from kelr.fleet.generate.making import make_fleet, processors  # noqa: PLC0415 - not for --help
     from kelr.fleet.generate.plan import FleetPlan  # noqa: PLC0415
-    from kelr.fleet.generate.workers import processors  # noqa: PLC0415
 
     plan = FleetPlan(
         clusters,

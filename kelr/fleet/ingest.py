@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from kelr.fleet.inputs import QUARANTINED, WHAT, Input, Owners, list_inputs, sti
 from kelr.fleet.lake import Lake
 from kelr.fleet.landing import TELLING, Landing, keep_told, read_manifest, read_told, write_manifest
 from kelr.fleet.laying import spans_until
-from kelr.fleet.naming import names_by_folder
 from kelr.fleet.planning import LogFiles, Told, Work, plan_log, plan_seen
 from kelr.fleet.staging import OUTCOMES
 from kelr.fleet.tasks import Stage, clear_stage, look_at_all
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kelr.fleet.lake import Changes
+
 
 Outcome = dict[str, Any]
 """What came of a task; see `kelr.fleet.telling_tasks`."""
@@ -288,3 +289,38 @@ def _cluster(
 
 def _quarantined(one: Input) -> QuarantinedFile:
     return QuarantinedFile(one.path, one.cluster, one.reason or "it cannot be read")
+
+
+# What clusters are called, where whoever collected their files has put each into a folder of its own.
+
+
+def names_by_folder(places: Sequence[str], files: Iterable[Input]) -> dict[str, str]:
+    """The name of each cluster whose files are all in one folder of a place, with no other cluster's beside them.
+
+    Args:
+        places: the inputs as the file system names them.
+
+    Returns:
+        Names by cluster id; a cluster that is spread over folders, or shares one, has none.
+    """
+    folders: dict[str, set[str]] = defaultdict(set)
+    clusters: dict[str, set[str]] = defaultdict(set)
+    for one in files:
+        if one.cluster is not None:
+            folder = _folder(places, one.path)
+            folders[one.cluster].add(folder)
+            clusters[folder].add(one.cluster)
+    found = {}
+    for cluster, (folder, *others) in ((cluster, sorted(all_)) for cluster, all_ in folders.items()):
+        if folder and not others and len(clusters[folder]) == 1:
+            found[cluster] = folder
+    return found
+
+
+def _folder(places: Sequence[str], path: str) -> str:
+    """The folder just below the place that a file is in; empty for a file that is in no such folder."""
+    for place in places:
+        below = path.removeprefix(place.rstrip("/") + "/")
+        if below != path and "/" in below:
+            return below.partition("/")[0]
+    return ""

@@ -6,15 +6,14 @@ What a worker does with a part of one cluster's log. Rows are values; `kelr.flee
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from kelr.fleet.cuts import Openings, end_of, unknown_part
-from kelr.fleet.found import Known, found_rows, partitions_as_found
-from kelr.fleet.min_isrs import MinIsrs, moved_by, untouched
 from kelr.fleet.states import State
-from kelr.fleet.told import Told, broker_row, cluster_row, config_rows, election_row, end_row, partition_row, tombstone
+from kelr.model import BrokerStatus, PartitionState
 from kelr.replay import records as rec
-from kelr.replay.changes import At, Change
+from kelr.replay.changes import At, BrokerOnRecord, Change, ConfigMoved, PartitionMoved
 from kelr.replay.history import (
     BrokerEntry,
     Cause,
@@ -28,7 +27,341 @@ from kelr.replay.history import (
     PartitionEntry,
     Window,
 )
-from kelr.replay.image import MetadataImage
+from kelr.replay.history.min_isr import effective_min_isr
+from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from kelr.replay.snapshots import BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, UNCLEAN
+
+# The effective min ISR of each topic, and when it moves: a row of partition_states holds under one value of it.
+
+
+class MinIsrs:
+    """Follows an image: what holds after each batch.
+
+    Args:
+        image: the one that batches are applied to, each before its changes are given here.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._known: dict[str, int | None] = {}
+        """By topic id, of topics whose partitions were looked at."""
+        self.restart()
+
+    def of(self, state: PartitionState) -> int | None:
+        """What holds for a partition; None where it is not known."""
+        topic_id = state.topic_id or ""
+        if topic_id not in self._known:
+            self._known[topic_id] = effective_min_isr(self._image, state.topic)
+        return self._known[topic_id]
+
+    def restart(self) -> frozenset[str]:
+        """Look at all topics of the image; the ids of those that were known with another value."""
+        before = self._known
+        self._known = {topic_id: effective_min_isr(self._image, name) for name, topic_id in self._image.names.items()}
+        return frozenset(topic for topic, found in self._known.items() if topic in before and before[topic] != found)
+
+    def take(self, changes: Iterable[Change]) -> frozenset[str]:
+        """What a batch changed; the ids of topics that were known with another value."""
+        names = self._image.names
+        affected: set[str] = set()
+        for change in changes:
+            if type(change) is PartitionMoved:
+                before, after = change.before, change.after
+                state = after or before
+                if state is None or state.partition:
+                    continue
+                if after is None:
+                    self._known.pop(state.topic_id or "", None)
+                elif before is None or before.replicas is not after.replicas:
+                    affected.add(state.topic)
+            elif type(change) is ConfigMoved and change.key == MIN_ISR:
+                if change.resource_type == TOPIC:
+                    affected.add(change.resource)
+                elif change.resource_type == BROKER and not change.resource:
+                    affected.update(names)
+        moved: set[str] = set()
+        for topic in affected & names.keys():
+            topic_id, found = names[topic], effective_min_isr(self._image, topic)
+            if self._known.get(topic_id, found) != found:
+                moved.add(topic_id)
+            self._known[topic_id] = found
+        return frozenset(moved)
+
+
+def moved_by(entry: Entry, moved: frozenset[str], image: MetadataImage) -> frozenset[str]:
+    """The topics, of those whose effective min ISR has moved, for which this entry is what moved it."""
+    if isinstance(entry, ClusterEntry) and entry.event is ClusterEvent.CONFIG and entry.name == MIN_ISR:
+        return moved if entry.topic is None else moved & {image.names.get(entry.topic, "")}
+    if not isinstance(entry, PartitionEntry) or entry.after is None or entry.address.partition:
+        return frozenset()
+    resized = entry.before is None or len(entry.before.replicas) != len(entry.after.replicas)
+    return moved & {entry.after.topic_id or ""} if resized else frozenset()
+
+
+def untouched(
+    topics: Iterable[str], image: MetadataImage, earlier: Sequence[Entry], later: Sequence[Entry]
+) -> Iterator[PartitionState]:
+    """The partitions of these topics (ids) that have no row yet under what holds after a batch, as they are between two
+    of its entries.
+
+    Args:
+        image: the cluster after the batch.
+        earlier: entries of the batch that have rows.
+        later: those behind them; what comes first says how a partition was before.
+    """
+    had = {(one.state.topic_id, one.address.partition) for one in earlier if isinstance(one, PartitionEntry)}
+    before: dict[str, dict[int, PartitionState | None]] = {}
+    for one in later:
+        if isinstance(one, PartitionEntry):
+            before.setdefault(one.state.topic_id or "", {}).setdefault(one.address.partition, one.before)
+    for topic_id in sorted(topics):
+        topic = image.topics.get(topic_id)
+        states = {**({} if topic is None else topic.partitions), **before.get(topic_id, {})}
+        for number in sorted(states):
+            state = states[number]
+            if state is not None and (topic_id, number) not in had:
+                yield state
+
+
+# What a checkpoint shows: everything where a log begins with it, and what is different where it stands in for records
+# that are missing.
+
+
+_AS_FOUND = Cause(CauseKind.AS_FOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known of the cluster, beside its partitions, before a checkpoint."""
+
+    brokers: dict[int, BrokerOnRecord]
+    features: dict[str, int]
+    configs: dict[tuple[int, str], dict[str, str]]
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> Known:
+        configs = {resource: dict(values) for resource, values in image.configs.items()}
+        return cls(dict(image.brokers), dict(image.features), configs)
+
+
+def found_rows(image: MetadataImage, at: At, before: Known | None) -> Iterator[Told]:
+    """What an image that a checkpoint has made shows, beside partitions.
+
+    Args:
+        at: the last record that the checkpoint contains.
+        before: what was known before it; None where the log begins with it: all of it is told then.
+    """
+    brokers = {} if before is None else before.brokers
+    for broker in sorted(brokers.keys() | image.brokers.keys()):
+        was, now = brokers.get(broker), image.brokers.get(broker)
+        if _seen(was) != _seen(now):
+            yield seen_row(at, broker, was, now)
+    features = {} if before is None else before.features
+    for name in sorted(features.keys() | image.features.keys()):
+        if features.get(name) != image.features.get(name):
+            was_level = None if before is None else features.get(name, 0)
+            yield feature_row(at, name, was_level, image.features.get(name))
+    configs = {} if before is None else before.configs
+    for resource in sorted(configs.keys() | image.configs.keys()):
+        written, had = image.configs.get(resource, {}), configs.get(resource, {})
+        for key in sorted(written.keys() | had.keys()):
+            if written.get(key) != had.get(key):
+                yield from config_row(at, resource, key, written.get(key))
+
+
+def _seen(broker: BrokerOnRecord | None) -> object:
+    """What a row of broker_events says of a broker."""
+    if broker is None:
+        return None
+    told = broker.registration
+    return status_of(broker), told.epoch, told.rack, told.endpoints[:1], dict(told.features)
+
+
+def partitions_as_found(image: MetadataImage, at: At) -> Iterator[Told]:
+    """Every partition, where the log begins with a checkpoint."""
+    for name in sorted(image.names):
+        min_isr = effective_min_isr(image, name)
+        partitions = image.topics[image.names[name]].partitions
+        for number in sorted(partitions):
+            yield partition_row(at, partitions[number], min_isr, _AS_FOUND)
+
+
+# Rows of the tables that a metadata log fills, as values: one function for each table.
+
+
+Row: TypeAlias = dict[str, object]
+"""By column: all of the table but `cluster`, `date` and `valid_to`; times in milliseconds since 1970 UTC."""
+
+LOG = "log"
+SEEN = "seen"
+KEPT_CONFIGS = frozenset({MIN_ISR, UNCLEAN, STRATEGY, CLEANUP, BROKERS_CLEANUP})
+"""Configs that elections and their cost depend on. Others, among which are passwords, are not copied."""
+_OF_TOPICS = (MIN_ISR, UNCLEAN, STRATEGY, CLEANUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A row of a table."""
+
+    table: str
+    row: Row
+
+
+def partition_row(at: At, state: PartitionState, min_isr: int | None, cause: Cause) -> Told:
+    """A partition is so from here on. Sets are known, and empty where the log says nothing."""
+    return Told(
+        "partition_states",
+        {
+            "topic": state.topic,
+            "topic_id": state.topic_id,
+            "partition": state.partition,
+            "valid_from": at.timestamp_ms,
+            "from_offset": at.offset,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "partition_epoch": state.partition_epoch,
+            "replicas": state.replicas,
+            "isr": state.isr,
+            "elr": state.elr or (),
+            "last_known_elr": state.last_known_elr or (),
+            "offline_replicas": None,
+            "adding": state.adding or (),
+            "removing": state.removing or (),
+            "recovering": bool(state.recovering),
+            "min_isr": min_isr,
+            "cause": cause.kind.value,
+            "certainty": cause.certainty.value,
+            "cause_broker": cause.broker,
+            "source": LOG,
+        },
+    )
+
+
+def tombstone(at: At, before: PartitionState, cause: Cause) -> Told:
+    """A partition is gone: a row without replicas, which only ends the one before it."""
+    told = partition_row(at, before, None, cause)
+    nothing = ("leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr", "last_known_elr", "adding")
+    told.row.update(dict.fromkeys((*nothing, "removing", "recovering")))
+    return told
+
+
+def is_tombstone(told: Told) -> bool:
+    """Whether a row of partition_states only ends the one before it."""
+    return told.table == "partition_states" and told.row["replicas"] is None
+
+
+def election_row(entry: PartitionEntry) -> Iterator[Told]:
+    """The partition's election, if it was one. What is at stake is known only with what the logs held."""
+    election, after = entry.election, entry.after
+    if election is None or after is None:
+        return
+    yield Told(
+        "elections",
+        {
+            "topic": after.topic,
+            "topic_id": after.topic_id,
+            "partition": after.partition,
+            "at": entry.at.timestamp_ms,
+            "offset": entry.at.offset,
+            "elected_as": election.elected_as.value,
+            "clean": election.elected_as.clean,
+            "from_leader": election.last_leader,
+            "to_leader": election.leader,
+            "leader_epoch": after.leader_epoch,
+            "cause": entry.cause.kind.value,
+            "certainty": entry.cause.certainty.value,
+            "cause_broker": entry.cause.broker,
+            "designated": election.designated,
+            "offsets_at_stake": None,
+            "stake_source": None,
+        },
+    )
+
+
+def broker_row(entry: BrokerEntry) -> Told:
+    """What became of a broker."""
+    restart = None if entry.restart is None else entry.restart.value
+    row: Row = {"event": entry.event.value, "restart": restart, "directories_lost": entry.directories_lost}
+    return Told("broker_events", row | _of_broker(entry.at, entry.broker, entry.before, entry.after))
+
+
+def seen_row(at: At, broker: int, before: BrokerOnRecord | None, after: BrokerOnRecord | None) -> Told:
+    """What a checkpoint says of a broker; None: nothing any more."""
+    row: Row = {"event": SEEN, "restart": None, "directories_lost": ()}
+    return Told("broker_events", row | _of_broker(at, broker, before, after))
+
+
+def _of_broker(at: At, broker: int, before: BrokerOnRecord | None, after: BrokerOnRecord | None) -> Row:
+    known = after or before
+    assert known is not None  # one of the two is there
+    endpoints = known.registration.endpoints
+    return {
+        "broker": broker,
+        "at": at.timestamp_ms,
+        "offset": at.offset,
+        "status": status_of(after).value,
+        "broker_epoch": known.registration.epoch,
+        "rack": known.registration.rack,
+        "host": endpoints[0].host if endpoints else None,
+        "port": endpoints[0].port if endpoints else None,
+        "features": dict(known.registration.features),
+        "source": LOG,
+    }
+
+
+def status_of(broker: BrokerOnRecord | None) -> BrokerStatus:
+    """As `kelr.replay.snapshots` has it."""
+    if broker is None:
+        return BrokerStatus.UNREGISTERED
+    if broker.fenced:
+        return BrokerStatus.FENCED
+    return BrokerStatus.SHUTTING_DOWN if broker.in_controlled_shutdown else BrokerStatus.LIVE
+
+
+def cluster_row(entry: ClusterEntry) -> Told:
+    """Another controller, a feature's level, or a checkpoint."""
+    return _of_cluster(entry.at, entry.event.value, entry.name, entry.before, entry.after)
+
+
+def feature_row(at: At, name: str, before: int | None, after: int | None) -> Told:
+    """A feature's level as a checkpoint has it."""
+    return _of_cluster(at, "feature", name, None if before is None else str(before), str(after or 0))
+
+
+def end_row(at: At) -> Told:
+    """The newest record that was read."""
+    return _of_cluster(at, "end", None, None, None)
+
+
+def _of_cluster(at: At, event: str, name: str | None, before: str | None, after: str | None) -> Told:
+    row: Row = {"at": at.timestamp_ms, "offset": at.offset, "event": event, "name": name}
+    return Told("cluster_events", {**row, "before": before, "after": after, "source": LOG})
+
+
+def config_rows(changes: Iterable[Change]) -> Iterator[Told]:
+    """What was written of the configs that are kept. A topic takes its own with it, of which no record tells: another
+    one of its name does not have them."""
+    for change in changes:
+        if isinstance(change, ConfigMoved):
+            yield from config_row(change.at, (change.resource_type, change.resource), change.key, change.after)
+        elif isinstance(change, PartitionMoved) and change.before is not None and change.after is None:
+            for key in _OF_TOPICS if change.before.partition == 0 else ():
+                yield from config_row(change.at, (TOPIC, change.before.topic), key, None)
+
+
+def config_row(at: At, resource: tuple[int, str], key: str, value: str | None) -> Iterator[Told]:
+    """A config as it is from here on; None: deleted."""
+    kind, name = resource
+    if key not in KEPT_CONFIGS or kind not in {TOPIC, BROKER}:
+        return
+    resource_type = "topic" if kind == TOPIC else "broker" if name else "cluster"
+    row: Row = {"resource_type": resource_type, "resource": name, "key": key, "value": value}
+    at_row: Row = {"at": at.timestamp_ms, "offset": at.offset, "value_source": None, "source": LOG}
+    yield Told("configs", row | at_row)
+
+
+# Telling.
+
 
 __all__ = ["Teller", "Told", "tell"]
 
@@ -40,7 +373,7 @@ class Teller:
     """Tells a metadata log, batch by batch, as rows in the order of the log.
 
     Rows of partition_states follow each other without gaps, by partition: a row holds until the next one of its topic
-    id and partition; a tombstone ends the last (`kelr.fleet.told.tombstone`). `partition_epoch` is that of the
+    id and partition; a tombstone ends the last (`kelr.fleet.telling.tombstone`). `partition_epoch` is that of the
     record, though others that change nothing else may follow.
 
     Where the log begins with a checkpoint, everything in it is told `as-found`; where one stands in for records that

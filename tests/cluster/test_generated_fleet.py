@@ -7,10 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from kelr.fleet.generate.layout import CONTROLLERS
-from kelr.fleet.generate.making import make_fleet
-from kelr.fleet.generate.nodes import log_folder
-from kelr.fleet.generate.plan import FleetPlan, Shape
+from kelr.fleet.generate.making import log_folder, make_fleet
+from kelr.fleet.generate.plan import CONTROLLERS, FleetPlan, Shape
 from kelr.lab import Lab
 from kelr.replay import records as rec
 from kelr.sources.metadata_log.log import open_metadata_log

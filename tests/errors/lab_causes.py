@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 from kelr.fleet.files import files_at
-from kelr.fleet.generate.workers import side_by_side
+from kelr.fleet.generate.making import side_by_side
 from kelr.fleet.lake import Lake
 from kelr.fleet.session import fleet_session
 from kelr.lab.jars import obtain_jars

@@ -22,9 +22,8 @@ from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, partition_fate
 from kelr.fleet.assess.assessing import Assessed, Question, assess, assessments, decided_keys, keys_of
 from kelr.fleet.assess.contexts import contexts
-from kelr.fleet.assess.keys import kind_of_key
-from kelr.fleet.assess.scenario_file import wanted_scenarios
-from kelr.fleet.assess.scenarios import Scenario
+from kelr.fleet.assess.deciding import kind_of_key
+from kelr.fleet.assess.scenarios import Scenario, wanted_scenarios
 from kelr.fleet.assess.spreading import Spread, spread
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS, ASSESSMENTS, NOW, column_of
 from kelr.fleet.lake import Lake

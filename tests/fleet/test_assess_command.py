@@ -15,7 +15,7 @@ from kelr.controller import ELR_4_3, ChosenRules
 from kelr.errors import ExitCode
 from kelr.fleet.assess import assessing
 from kelr.fleet.assess.contexts import Context
-from kelr.fleet.assess.scenario_file import wanted_scenarios
+from kelr.fleet.assess.scenarios import wanted_scenarios
 from kelr.fleet.assess.spreading import Spread
 from kelr.fleet.assess.sums import Counted, Sums, sums
 from kelr.model import Broker, BrokerStatus, Cluster

@@ -20,8 +20,7 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import partition_fate
 from kelr.engine.what_if.assumptions import Assumption, Happening
-from kelr.fleet.assess.deciding import Deciding, counts_written, decide_batches
-from kelr.fleet.assess.keys import kind_of_key
+from kelr.fleet.assess.deciding import Deciding, counts_written, decide_batches, kind_of_key
 from kelr.fleet.assess.shapes import HAPPENINGS, KEY, blow_code
 from kelr.fleet.assess.tables import column_of
 from kelr.model import ConfigSource, NotHeard, Snapshot

@@ -10,7 +10,7 @@ from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.errors import BadInputError, UsageError
 from kelr.fleet.assess.contexts import Context
 from kelr.fleet.assess.deciding import counts_written
-from kelr.fleet.assess.scenario_file import read_scenarios, wanted_scenarios
+from kelr.fleet.assess.scenarios import read_scenarios, wanted_scenarios
 from kelr.fleet.assess.shapes import HAPPENINGS, blow_code, blow_of
 from kelr.fleet.assess.spreading import spread
 from kelr.model import Broker, BrokerStatus, Cluster

@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from kelr.fleet.exposure.spells import OF_PARTITION, spells
-from kelr.fleet.exposure.troubles import pieces
+from kelr.fleet.exposure.spells import OF_PARTITION, pieces, spells
 from kelr.fleet.exposure.wanted import Wanted, facts
 from kelr.fleet.tables import CLUSTER_EVENTS, PARTITION_STATES
 from kelr.replay.history import PartitionSummary, Trouble

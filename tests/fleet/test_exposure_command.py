@@ -13,8 +13,8 @@ from kelr.controller import events as ev
 from kelr.controller.machine import history
 from kelr.controller.state import Configs, ControllerState
 from kelr.errors import UsageError
-from kelr.fleet.exposure.advice import ADVICE, Setting
-from kelr.fleet.exposure.troubles import TROUBLES
+from kelr.fleet.exposure.settings import ADVICE, Setting
+from kelr.fleet.exposure.spells import TROUBLES
 from kelr.model.exposed import ExposedName, FleetExposure, TroubleTime
 from kelr.replay.history import Trouble
 from kelr.view.fleet_exposure import exposure_view, notes_on, tail_of

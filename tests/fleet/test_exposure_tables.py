@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kelr.fleet.exposure.run import expose
+from kelr.fleet.exposure.run import counted, expose, longest
 from kelr.fleet.exposure.tables import EXPOSED, EXPOSURE
-from kelr.fleet.exposure.top import counted, longest
 from kelr.fleet.exposure.wanted import Facts, Wanted
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, ELECTIONS, LOG_INFO, PARTITION_STATES, Table
 from kelr.model import ELR_FEATURE

@@ -12,8 +12,7 @@ import pytest
 from kelr.errors import BadInputError, RefusedError, UnsupportedError
 from kelr.fleet.files import LocalFiles, files_at
 from kelr.fleet.folder import Files, relative
-from kelr.fleet.hadoop import HadoopFiles
-from kelr.fleet.lease import leased
+from kelr.fleet.hadoop import HadoopFiles, leased
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

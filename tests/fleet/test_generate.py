@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import BadInputError, KelrError, UsageError
-from kelr.fleet.generate import making, workers
-from kelr.fleet.generate.damage import SAME_ID, UNKNOWN_ORIGIN
-from kelr.fleet.generate.layout import CONTROLLERS
-from kelr.fleet.generate.making import TRUTH, make_fleet
-from kelr.fleet.generate.plan import SOFTWARE, FleetPlan, Shape
+from kelr.fleet.generate import making
+from kelr.fleet.generate.making import SAME_ID, TRUTH, UNKNOWN_ORIGIN, make_fleet
+from kelr.fleet.generate.plan import CONTROLLERS, SOFTWARE, FleetPlan, Shape
 from kelr.fleet.generate.truth import Truth
 from kelr.model import BrokerStatus, LogAnswer, ReplicaLog, TopicPartition
 from kelr.replay.history import BrokerEntry, BrokerEvent, History, Interest, PartitionEntry, Restart, Window
@@ -258,6 +256,6 @@ def test_every_software_comes_in_every_shape() -> None:
 def test_a_worker_that_fails_says_why(
     work: str, error: type[KelrError], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_START", work)
+    monkeypatch.setattr(making, "_START", work)
     with pytest.raises(error, match=words):
         make_fleet(replace(SMALL, clusters=1, partitions=5), tmp_path / "fleet", workers=2)

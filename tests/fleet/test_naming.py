@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kelr.fleet.ingest import names_by_folder
 from kelr.fleet.inputs import Input
-from kelr.fleet.naming import names_by_folder
 
 
 def file_of(path: str, cluster: str | None) -> Input:

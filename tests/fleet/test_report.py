@@ -33,8 +33,7 @@ from kelr.fleet.report.figures import (
     WeekTrouble,
 )
 from kelr.fleet.report.pages import report_of
-from kelr.fleet.report.standing_sums import clusters, newest_states
-from kelr.fleet.report.sums import figures_of
+from kelr.fleet.report.sums import clusters, figures_of, newest_states
 from kelr.fleet.report.written import write_report
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, INPUTS, PARTITION_STATES, Table
 

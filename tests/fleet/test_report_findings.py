@@ -22,10 +22,20 @@ from kelr.fleet.report.figures import (
     Standing,
     UncleanElections,
 )
-from kelr.fleet.report.findings import KINDS, OF_A_KIND, Certainty, Finding, Kind, choose, ranked
-from kelr.fleet.report.happened import LONG_S
-from kelr.fleet.report.judging import AGAIN_AND_AGAIN, SETTINGS, judge
-from kelr.fleet.report.lines import NOWHERE, connected, servers, target
+from kelr.fleet.report.findings import (
+    KINDS,
+    NOWHERE,
+    OF_A_KIND,
+    Certainty,
+    Finding,
+    Kind,
+    choose,
+    connected,
+    ranked,
+    servers,
+    target,
+)
+from kelr.fleet.report.judging import AGAIN_AND_AGAIN, LONG_S, SETTINGS, judge
 from kelr.page.words import duration, listed, number, sentence, share
 from tests.fleet.report_figures import BEGINS, ENDS, FLEET, PAYMENTS, SEARCH, scenario, trouble
 from tests.properties import examples

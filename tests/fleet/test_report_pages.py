@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import pytest
 
 from kelr.fleet.report.figures import Figures, Missing, UncleanDay, WeekTrouble
-from kelr.fleet.report.lists import clusters_csv, findings_csv, harmless
 from kelr.fleet.report.pages import html, markdown, report_of
 from kelr.fleet.report.plots import plots
+from kelr.fleet.report.written import clusters_csv, findings_csv, harmless
 from tests.fleet.report_figures import ENDS, FLEET, PAYMENTS, SEARCH
 
 EVIL = "<script>alert('x')</script>|`*_[a](b)&\n# h"

@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 
 from kelr.errors import ConnectError, UnsupportedError, UsageError
-from kelr.fleet import connect
+from kelr.fleet import session as connect
 from kelr.fleet.session import fleet_session, running_session
 from tests.fleet.quick import QUICK_JAVA
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kelr.fleet.stakes import staked
+from kelr.fleet.landing import staked
 from kelr.fleet.tables import CLUSTER_EVENTS, ELECTIONS, LOG_INFO, PARTITION_STATES, Table
 from kelr.model import ELR_FEATURE
 

@@ -10,8 +10,7 @@ from hypothesis import given
 
 from kelr.fleet.cuts import states_before
 from kelr.fleet.tables import INGESTED
-from kelr.fleet.telling import Teller, Told, tell
-from kelr.fleet.told import KEPT_CONFIGS, is_tombstone
+from kelr.fleet.telling import KEPT_CONFIGS, Teller, Told, is_tombstone, tell
 from kelr.replay import records as rec
 from kelr.replay.history.min_isr import effective_min_isr
 from kelr.replay.image import BROKER, TOPIC, MetadataImage

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kelr.fleet.generate.partitions import Partition
 from kelr.fleet.generate.plan import MINUTE_MS
-from kelr.fleet.generate.steps import Form
+from kelr.fleet.generate.steps import Form, Partition
 from kelr.model import ReplicaLog
 
 

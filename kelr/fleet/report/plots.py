@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from itertools import chain
 
 from kelr.fleet.report.figures import BrokerRestarts, Figures, Scenario, UncleanDay, WeekTrouble
-from kelr.fleet.report.words import TROUBLE_TITLES, TROUBLES
+from kelr.fleet.report.findings import TROUBLE_TITLES, TROUBLES
 from kelr.page.svg import WIDTH, circle, drawing, line, rect, text
 from kelr.page.words import count, number
 
