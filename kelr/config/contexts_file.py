@@ -186,11 +186,6 @@ def _garbled(message: str, next_step: str | None = "correct that file") -> BadIn
     return BadInputError(message, next_step=next_step, code="contexts-garbled")
 
 
-def read_context(name: str, environ: Mapping[str, str]) -> Context:
-    """The context of that name; raises as `ContextsFile.context` does."""
-    return read_contexts(environ).context(name)
-
-
 def _may_be_secret(key: str, text: str, kind: Kind) -> bool:
     # A variable of Kafka's config providers is only a name.
     return kind is Kind.HERE and not may_be_shown(key, text) and not text.startswith("${")

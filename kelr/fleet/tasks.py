@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kelr.fleet.tables import Table
 
 STAGE = "_kelr/stage"
-if TYPE_CHECKING:
-    Working = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _SLOTS_PER_CORE, _SOME_CORES = 4, 8
 _LOOKED = "path string, looked string, error string"

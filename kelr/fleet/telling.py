@@ -28,8 +28,7 @@ from kelr.replay.history import (
     Window,
 )
 from kelr.replay.history.min_isr import effective_min_isr
-from kelr.replay.image import BROKER, TOPIC, MetadataImage
-from kelr.replay.snapshots import BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, UNCLEAN
+from kelr.replay.image import BROKER, BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
 
 # The effective min ISR of each topic, and when it moves: a row of partition_states holds under one value of it.
 
@@ -243,11 +242,6 @@ def tombstone(at: At, before: PartitionState, cause: Cause) -> Told:
     nothing = ("leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr", "last_known_elr", "adding")
     told.row.update(dict.fromkeys((*nothing, "removing", "recovering")))
     return told
-
-
-def is_tombstone(told: Told) -> bool:
-    """Whether a row of partition_states only ends the one before it."""
-    return told.table == "partition_states" and told.row["replicas"] is None
 
 
 def election_row(entry: PartitionEntry) -> Iterator[Told]:

@@ -25,11 +25,6 @@ class TroubleTime:
     unsure_spells: int
     """Spells that began or ended at a moment that is not on record."""
 
-    @property
-    def most_seconds(self) -> float:
-        """How long it may have been at the most."""
-        return self.seconds + self.unknown_seconds
-
 
 @dataclass(frozen=True, slots=True)
 class ExposedName:

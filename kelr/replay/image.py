@@ -339,6 +339,8 @@ class MetadataImage:
         self.not_understood[kind] = self.not_understood.get(kind, 0) + 1
 
 
+MIN_ISR, UNCLEAN, STRATEGY = "min.insync.replicas", "unclean.leader.election.enable", "unclean.recovery.strategy"
+CLEANUP, BROKERS_CLEANUP = "cleanup.policy", "log.cleanup.policy"
 TOPIC, BROKER = 2, 4
 """Kinds of resources that have configs (ConfigResource.Type)."""
 

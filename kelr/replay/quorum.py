@@ -27,10 +27,9 @@ from kelr.replay.changes import (
     Restarted,
 )
 from kelr.replay.holders import Holders, Rule
-from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
 from kelr.replay.records import RecordBatch
 
-MIN_ISR = "min.insync.replicas"
 NO_MIN_ISR = "min.insync.replicas is not in the metadata log"
 
 

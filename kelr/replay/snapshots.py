@@ -21,14 +21,21 @@ from kelr.model import (
 )
 from kelr.model.cluster import ELR_FEATURE
 from kelr.replay.changes import BrokerOnRecord
-from kelr.replay.image import BROKER, TOPIC, MetadataImage, TopicOnRecord
+from kelr.replay.image import (
+    BROKER,
+    BROKERS_CLEANUP,
+    CLEANUP,
+    MIN_ISR,
+    STRATEGY,
+    TOPIC,
+    UNCLEAN,
+    MetadataImage,
+    TopicOnRecord,
+)
 
 SOURCE = "metadata log"
 """What a cluster and its partitions were learnt by."""
 NOT_ON_RECORD = "min.insync.replicas is not in the metadata log: it may be in the nodes' files"
-
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-STRATEGY, CLEANUP, BROKERS_CLEANUP = "unclean.recovery.strategy", "cleanup.policy", "log.cleanup.policy"
 
 _NO_DIRECTORY = frozenset({"A" * 22, "A" * 21 + "Q"})
 """DirectoryId.MIGRATING and UNASSIGNED: a replica that is not known to be in any directory is not offline for it."""

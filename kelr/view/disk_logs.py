@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kelr.engine import KnownLogs, segments
+from kelr.engine import KnownLogs
 from kelr.model import LogAnswer, NotHeard, ReplicaLog, TopicPartition
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN
+from kelr.view.replicas import UNKNOWN, last_epoch_text, lineage_item, lineage_text, number_text
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 KIND = "kelr/disk-logs"
@@ -223,7 +223,7 @@ def _facts() -> tuple[Column[DiskRow], ...]:
             "saved_high_watermark", "integer?", "The same, also where the log ends before it: what is between is lost."
         ),
         datum("behind_best", "integer?", "Offsets of the best log on these disks that this one lacks."),
-        of_log("lineage", "object[]?", _lineage, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
+        of_log("lineage", "object[]?", lineage_item, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
         datum("bytes_behind", "integer", "Bytes behind the log's end, which Kafka cuts off."),
         datum("notes", "string[]", "What is odd, cut off or damaged."),
         datum(
@@ -249,12 +249,12 @@ def _people(*, several: bool, lineage: bool) -> tuple[Column[DiskRow], ...]:
         return Column(f"shown {title.lower()}", title, text=text, shown=where, right=right)
 
     def number(value: Callable[[ReplicaLog], int | None]) -> Callable[[DiskRow], Text]:
-        return lambda row: _number(None if row.log is None else value(row.log))
+        return lambda row: number_text(None if row.log is None else value(row.log))
 
     columns = [
         shown("PARTITION", lambda row: plain(str(row.address))),
         shown("BROKER", lambda row: plain(str(row.broker)), right=True),
-        shown("EPOCH", _epoch, right=True),
+        shown("EPOCH", lambda row: last_epoch_text(row.log), right=True),
         shown("START", number(lambda log: log.log_start), right=True),
         shown("END", number(lambda log: log.log_end), right=True),
         shown("HW", lambda row: high_watermark_text(row.log, row.saved_high_watermark), right=True),
@@ -264,25 +264,9 @@ def _people(*, several: bool, lineage: bool) -> tuple[Column[DiskRow], ...]:
     columns.append(shown("TOPIC ID", lambda row: UNKNOWN if row.topic_id is None else plain(row.topic_id)))
     columns.append(shown("DIRECTORY", lambda row: plain(row.directory), wide=True))
     if lineage:
-        columns.append(shown("EPOCHS", _epochs))
+        columns.append(shown("EPOCHS", lambda row: lineage_text(row.log)))
     columns.append(Column("shown notes", "NOTES", text=_notes, shown=Shown.PEOPLE, prose=True))
     return tuple(columns)
-
-
-def _lineage(log: ReplicaLog) -> Json:
-    if log.lineage is None:
-        return None
-    return [{"epoch": part.epoch, "start_offset": part.start, "end_offset": part.end} for part in segments(log) or ()]
-
-
-def _number(value: int | None) -> Text:
-    return UNKNOWN if value is None else plain(str(value))
-
-
-def _epoch(row: DiskRow) -> Text:
-    if row.log is not None and row.log.last_epoch is None and row.log.is_empty:
-        return ()
-    return _number(None if row.log is None else row.log.last_epoch)
 
 
 def _behind(row: DiskRow) -> Text:
@@ -290,12 +274,6 @@ def _behind(row: DiskRow) -> Text:
     if behind is None:
         return () if len(row.others.heard) <= 1 and row.log is not None else UNKNOWN
     return styled(f"-{behind}", Style.BAD) if behind else plain("0")
-
-
-def _epochs(row: DiskRow) -> Text:
-    if row.log is None or row.log.lineage is None:
-        return UNKNOWN
-    return plain(" ".join(f"{part.epoch}:{part.start}..{part.end}" for part in segments(row.log) or ()))
 
 
 def _notes(row: DiskRow) -> Text:

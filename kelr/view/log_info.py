@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine import KnownLogs, diverges_at, rank_logs, segments
+from kelr.engine import KnownLogs, diverges_at, rank_logs
 from kelr.engine.words import in_short, plural
 from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError, TopicPartition
 from kelr.view.columns import Column, Json, Shown, View, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
 from kelr.view.disk_logs import DISKS, NOTES, ShownDisk, disks_document, high_watermark_text
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN, ReplicaMarks
+from kelr.view.replicas import UNKNOWN, ReplicaMarks, last_epoch_text, lineage_item, lineage_text, number_text
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/log-info"
@@ -165,7 +165,7 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
         datum("behind_best", "integer?", "Offsets of the best heard log that this one lacks.", _behind_best),
         datum("best", "boolean", "Newest last epoch, then highest log end, of all heard.", lambda row: row.is_best),
         datum("parts_at", "integer?", "First offset that differs from the best log.", lambda row: row.parts_at),
-        of_log("lineage", "object[]?", _lineage, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
+        of_log("lineage", "object[]?", lineage_item, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
         of_log("source", "string?", lambda log: log.source, "How it was learnt."),
         of_log("read_at_ms", "integer?", lambda log: log.read_at_ms, "When, in milliseconds since 1970 UTC."),
         of_log("last_epoch_error", "string?", lambda log: log.last_epoch_error, "Why the epochs are not known."),
@@ -184,7 +184,7 @@ def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
         return Column(title.lower(), title, text=text, shown=where, right=right, yields=yields)
 
     def number(value: Callable[[ReplicaLog], int | None]) -> Callable[[LogRow], Text]:
-        return lambda row: _number(None if row.log is None else value(row.log))
+        return lambda row: number_text(None if row.log is None else value(row.log))
 
     return (
         shown("PARTITION", lambda row: plain(str(row.state.address))),
@@ -193,7 +193,7 @@ def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
         ),
         shown("BROKER", lambda row: _broker(row, cluster), yields=1),
         shown("ROLE", lambda row: plain(" ".join(row.roles))),
-        shown("EPOCH", _epoch, right=True),
+        shown("EPOCH", lambda row: last_epoch_text(row.log), right=True),
         shown("LEADER EPOCH", number(lambda log: log.current_leader_epoch), right=True, wide=True),
         shown("BROKER EPOCH", number(lambda log: log.broker_epoch), right=True, wide=True),
         shown("START", number(lambda log: log.log_start), right=True, yields=2),
@@ -207,28 +207,12 @@ def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
 def _lineage_columns() -> tuple[Column[LogRow], ...]:
     return (
         Column("parts at", "PARTS AT", text=_parts_text, shown=Shown.PEOPLE, right=True),
-        Column("epochs", "EPOCHS", text=_epochs_text, shown=Shown.PEOPLE),
+        Column("epochs", "EPOCHS", text=lambda row: lineage_text(row.log), shown=Shown.PEOPLE),
     )
 
 
 def _behind_best(row: LogRow) -> int | None:
     return row.logs.behind_best(row.replica)
-
-
-def _lineage(log: ReplicaLog) -> Json:
-    if log.lineage is None:
-        return None
-    return [{"epoch": part.epoch, "start_offset": part.start, "end_offset": part.end} for part in segments(log) or ()]
-
-
-def _number(value: int | None) -> Text:
-    return UNKNOWN if value is None else plain(str(value))
-
-
-def _epoch(row: LogRow) -> Text:
-    if row.log is not None and row.log.last_epoch is None and row.log.is_empty:
-        return ()
-    return _number(None if row.log is None else row.log.last_epoch)
 
 
 def _broker(row: LogRow, cluster: Cluster) -> Text:
@@ -264,9 +248,3 @@ def _parts_text(row: LogRow) -> Text:
     if row.log is None or (row.parts_at is None and _behind_best(row) is None):
         return UNKNOWN
     return () if row.parts_at is None else styled(str(row.parts_at), Style.BAD)
-
-
-def _epochs_text(row: LogRow) -> Text:
-    if row.log is None or row.log.lineage is None:
-        return UNKNOWN
-    return plain(" ".join(f"{part.epoch}:{part.start}..{part.end}" for part in segments(row.log) or ()))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.config.contexts_file import read_context, read_contexts, read_contexts_file
+from kelr.config.contexts_file import read_contexts, read_contexts_file
 from kelr.config.value import Kind, Value
 from kelr.errors import BadInputError, RefusedError, UsageError
 from kelr.sources.properties import read_properties
@@ -52,7 +52,7 @@ def test_everything(tmp_path: Path) -> None:
     environ = {"KELR_CONFIG_DIR": str(tmp_path)}
     file = read_contexts(environ)
     assert (file.names, file.current, file.exists) == (("prod", "dev"), "prod", True)
-    context = read_context("prod", environ)
+    context = file.context("prod")
     assert context == file.current_context()
     assert (context.name, context.bootstrap_server, context.bootstrap_controller) == (
         "prod",

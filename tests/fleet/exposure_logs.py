@@ -21,7 +21,8 @@ from kelr.replay.history import (
     PartitionSummary,
     Window,
 )
-from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
+from kelr.replay.history.min_isr import effective_min_isr
+from kelr.replay.image import MIN_ISR
 from kelr.replay.records import RecordBatch
 
 ALL = Interest(lambda _address: True, named=True)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from kelr.controller import Configs, ControllerState, Election, RuleSet, events, handle
-from kelr.fleet.generate.cluster import MIN_ISR, Cluster
+from kelr.fleet.generate.cluster import Cluster
 from kelr.fleet.generate.log import MetadataLog
 from kelr.fleet.generate.making import Lived, live, log_folder, write_nodes
 from kelr.fleet.generate.plan import CONTROLLERS, ClusterPlan, FleetPlan, NewTopic, Shape, cluster_plans
 from kelr.fleet.generate.steps import Partition, Topic
 from kelr.model import PartitionState, TopicPartition
+from kelr.replay.image import MIN_ISR
 
 SMALL = FleetPlan(clusters=7, partitions=210, brokers=6, weeks=1, incidents=2, skew=0.3, shapes=(Shape.WHOLE,), seed=5)
 """A cluster of each software."""

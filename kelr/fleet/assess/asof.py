@@ -8,23 +8,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as fn
 
-from kelr.fleet.assess.contexts import (
-    CLEANUP,
-    KEYS,
-    LOG,
-    MIN_ISR,
-    SNAPSHOT,
-    STRATEGY,
-    UNCLEAN,
-    Context,
-    day_of,
-    moment,
-    of_clusters,
-    until,
-)
+from kelr.fleet.assess.contexts import KEYS, LOG, SNAPSHOT, Context, day_of, moment, of_clusters, until
 from kelr.fleet.assess.shapes import LOG as LOG_SHAPE
 from kelr.fleet.assess.shapes import STATE
 from kelr.fleet.tables import CONFIGS, LOG_INFO, PARTITION_STATES, Table
+from kelr.replay.image import CLEANUP, MIN_ISR, STRATEGY, UNCLEAN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -12,6 +12,7 @@ from pyspark.sql import functions as fn
 
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, PARTITION_STATES
 from kelr.model import Broker, BrokerStatus, Cluster, Features
+from kelr.replay.image import BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, UNCLEAN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 LOG, SNAPSHOT = "log", "snapshot"
 """Where the rows of a cluster come from: `log` goes before, as it is complete."""
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-CLEANUP, BROKERS_CLEANUP = "cleanup.policy", "log.cleanup.policy"
-STRATEGY = "unclean.recovery.strategy"
 KEYS = (MIN_ISR, UNCLEAN, CLEANUP, STRATEGY)
 """The configs of topics that elections, or what they cost, depend on."""
 OF_BROKERS = {MIN_ISR: MIN_ISR, UNCLEAN: UNCLEAN, CLEANUP: BROKERS_CLEANUP, STRATEGY: STRATEGY}

@@ -10,6 +10,7 @@ from pyspark.sql import functions as sf
 from kelr.fleet.exposure.wanted import newest_of_brokers
 from kelr.fleet.tables import CLUSTER_EVENTS, CONFIGS, PARTITION_STATES
 from kelr.model import ELR_FEATURE, ConfigSource
+from kelr.replay.image import MIN_ISR, UNCLEAN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -150,7 +151,6 @@ ADVICE: dict[Setting, Advice] = {
 # The settings.
 
 
-_MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 _TOPIC, _CLUSTER = "topic", "cluster"
 _MOST_SERVERS = 3
 
@@ -235,7 +235,7 @@ def _configs(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
     own = f"(source = 'log' or value_source = '{ConfigSource.TOPIC}') and value is not null"
     logged = sf.col("cluster").isin(*facts.logged)
     columns = []
-    for key, name in ((_MIN_ISR, "min_isr"), (_UNCLEAN, "unclean")):
+    for key, name in ((MIN_ISR, "min_isr"), (UNCLEAN, "unclean")):
         columns += [
             sf.expr(f"max(value) filter (where key = '{key}' and counts and {own})").alias(f"own_{name}"),
             sf.expr(f"max(value) filter (where key = '{key}' and source = 'snapshot')").alias(f"shown_{name}"),
@@ -258,8 +258,8 @@ def _clusters(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
         _newest(rows, "key")
         .groupBy("cluster")
         .agg(
-            sf.expr(f"max(value) filter (where key = '{_MIN_ISR}')").alias("default_min_isr"),
-            sf.expr(f"max(value) filter (where key = '{_UNCLEAN}')").alias("default_unclean"),
+            sf.expr(f"max(value) filter (where key = '{MIN_ISR}')").alias("default_min_isr"),
+            sf.expr(f"max(value) filter (where key = '{UNCLEAN}')").alias("default_unclean"),
         )
     )
     brokers = newest_of_brokers(lake, wanted).where("host is not null and port is not null")

@@ -19,7 +19,7 @@ from kelr.fleet.generate.steps import STAND_IN, Held, Partition, Settings, Steps
 from kelr.fleet.generate.truth import Happening, Truth, UncleanElection
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState
 from kelr.replay import records as rec
-from kelr.replay.image import BROKER, TOPIC
+from kelr.replay.image import BROKER, MIN_ISR, TOPIC, UNCLEAN
 from kelr.sources.metadata_log.writing import NO_OP_VALUE, encode
 
 # What happens to the brokers and controllers of a cluster on paper, and how an event's records are written.
@@ -28,9 +28,6 @@ from kelr.sources.metadata_log.writing import NO_OP_VALUE, encode
 # reaches, the order of records, and the epochs.
 #
 # Source: ReplicationControlManager, ClusterControlManager and QuorumController of Apache Kafka 4.3.
-
-
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
 class Controlled:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from kelr.controller import Election
-from kelr.fleet.generate.cluster import MIN_ISR, Cluster
+from kelr.fleet.generate.cluster import Cluster
 from kelr.fleet.generate.plan import DAY_MS, HOUR_MS, MINUTE_MS, START_MS, WEEK_MS, chance, first_topics, new_topic
 from kelr.fleet.generate.steps import Partition
+from kelr.replay.image import MIN_ISR
 
 # What is going to happen when: stories that take turns, each a generator that yields how long it waits.
 
@@ -54,8 +55,6 @@ class Agenda:
 SECOND_MS = 1_000
 SESSION_MS = 9 * SECOND_MS
 """broker.session.timeout.ms."""
-ISR_CHECK_MS = 15 * SECOND_MS
-"""After how long a leader takes a silent follower out: half of replica.lag.time.max.ms later at most."""
 _TASKS_MS = 5 * MINUTE_MS
 _BLIPS_MS = 10 * MINUTE_MS
 _QUIET_SHARE = 0.004

@@ -88,19 +88,6 @@ class Rehearsal:
         return self.server.inside(performed)
 
 
-def topics_with_gaps(cluster: SimulatedCluster) -> tuple[str, ...]:
-    """Topics of which a scenario has put some partitions in place and not those before them, sorted.
-
-    No topic of Kafka's is so, and no client can be told of one: a server of these cannot be asked about its partitions.
-    """
-    counts: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for address in cluster.controller.partitions:
-        counts[address.topic] = counts.get(address.topic, 0) + 1
-        last[address.topic] = max(last.get(address.topic, 0), address.partition)
-    return tuple(sorted(topic for topic, count in counts.items() if count <= last[topic]))
-
-
 def brokers_of(directives: Sequence[Directive]) -> tuple[int, ...]:
     """The ids of all brokers that a scenario ever registers, sorted: each gets a port."""
     found: set[int] = set()

@@ -23,11 +23,11 @@ from kelr.replay import records as rec
 from kelr.replay.changes import BrokerMoved, Change, ConfigMoved, PartitionMoved, Restarted
 from kelr.replay.history.elections import elected_as, reassignment_step
 from kelr.replay.history.entries import Cause, CauseKind, Certainty, ElectedAs, Restart
-from kelr.replay.history.min_isr import MIN_ISR, unclean_allowed
+from kelr.replay.history.min_isr import unclean_allowed
 from kelr.replay.history.recoveries import has_recovery_manager, told_of
 from kelr.replay.history.restarts import is_registration, restart_of, struck_and_elected, struck_from_elr
 from kelr.replay.history.single import REQUESTED, UNKNOWN, cause_alone
-from kelr.replay.image import TOPIC, MetadataImage
+from kelr.replay.image import MIN_ISR, TOPIC, MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges
 
 FULL_BATCH = 10_000

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from kelr.replay.image import BROKER, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
 
-MIN_ISR = "min.insync.replicas"
-UNCLEAN = "unclean.leader.election.enable"
-STRATEGY = "unclean.recovery.strategy"
 MATTERS = frozenset({MIN_ISR, UNCLEAN, STRATEGY})
 """Configs that elections and ELRs depend on."""
 

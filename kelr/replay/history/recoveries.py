@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kelr.controller import RecoveryStrategy, kip966_strategy, strategy_named
 from kelr.model import RECOVERY_FEATURE, PartitionState
-from kelr.replay.history.min_isr import STRATEGY, unclean_allowed, written_config
-from kelr.replay.image import MetadataImage
+from kelr.replay.history.min_isr import unclean_allowed, written_config
+from kelr.replay.image import STRATEGY, MetadataImage
 
 _NOT_TOLD = "whether by itself or by ElectLeaders is not on record"
 

@@ -29,13 +29,13 @@ from kelr.replay.history.entries import (
 )
 from kelr.replay.history.interest import Interest
 from kelr.replay.history.memory import Carried, Memory
-from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
+from kelr.replay.history.min_isr import effective_min_isr
 from kelr.replay.history.others import other_entry
 from kelr.replay.history.passing import Passing
 from kelr.replay.history.recoveries import has_recovery_manager
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
-from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
 from kelr.replay.quorum import QuorumTracker
 from kelr.replay.records import RecordBatch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kelr.engine import decide
-from kelr.lab.simulated.rehearse import NOT_ON_THE_WIRE, Rehearsal, topics_with_gaps
+from kelr.lab.simulated.rehearse import NOT_ON_THE_WIRE, Rehearsal
 from kelr.model import BrokerStatus, PartitionState, ReplicaLog, Selection, Snapshot
 from kelr.simulation import SimulatedCluster
 from kelr.simulation.language import ScenarioError, parse, render, run
@@ -22,6 +22,19 @@ NOBODY_TO_ASK = frozenset[str]()
 NO_TOPICS_OF_KAFKAS = frozenset({"designation", "needs-unclean-recovery"})
 """Scenarios with a topic that has a partition 1 and no partition 0."""
 TEXTS = {file.stem: file.read_text(encoding="utf-8") for file in FILES}
+
+
+def topics_with_gaps(cluster: SimulatedCluster) -> tuple[str, ...]:
+    """Topics of which a scenario has put some partitions in place and not those before them, sorted.
+
+    No topic of Kafka's is so, and no client can be told of one: a server of these cannot be asked about its partitions.
+    """
+    counts: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for address in cluster.controller.partitions:
+        counts[address.topic] = counts.get(address.topic, 0) + 1
+        last[address.topic] = max(last.get(address.topic, 0), address.partition)
+    return tuple(sorted(topic for topic, count in counts.items() if count <= last[topic]))
 
 
 def read(rehearsal: Rehearsal, cluster: SimulatedCluster) -> Snapshot:
