@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 from kelr.errors import ConnectError
 from kelr.sources.live.refusals import login_error
@@ -11,10 +12,13 @@ from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, T
 
 CONTROLLER_TIMEOUT_S = 3.0
 """How long to wait for what only the controller knows, where `timeout_s` does not say less."""
+OTHER_BROKER_TIMEOUT_S = 1.0
+"""The same, where one broker has waited in vain already, which may be cut off from a controller that leads."""
 AGREE = 2
 """How many brokers have to say that they do not know a request: one may be older than the others, or about to end."""
 _OWN = frozenset({FailureKind.UNREACHABLE, FailureKind.AUTHENTICATION, FailureKind.GARBLED})
 """Failures of the broker that was asked, which tell nothing of the controller behind it."""
+_WAITED = frozenset({FailureKind.TIMED_OUT})
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -91,14 +95,20 @@ class AnyBroker:
 
         A broker keeps such a request until a controller is elected, for a minute if need be, and answers nothing else
         on that connection meanwhile. What the controller alone knows is not worth that wait: one broker that takes the
-        requests is waited for. One that refuses, hangs up or makes no sense has not taken them, and the next is asked
-        that answers at all; where none is left, those Failures are the answer.
+        requests is waited for, and one more after it, since the first may be cut off from a controller that leads. That
+        one is the favourite then, as what the first one knows of the cluster is old. A broker that refuses, hangs up or
+        makes no sense has not taken them, and the next is asked that answers at all; where none is left, those Failures
+        are the answer.
         """
         wait_s = min(CONTROLLER_TIMEOUT_S, self._timeout_s / 2)
         deadline = self._transport.now_s() + self._timeout_s
         answers = self._transport.exchange_all(self.favourite, requests, timeout_s=wait_s)
+        waited: tuple[NodeId, Sequence[Message | Failure]] | None = None
         for _ in self._nodes[1:]:
-            if not all(isinstance(answer, Failure) and answer.kind in _OWN for answer in answers):
+            if _failed(answers, _WAITED) and (waited is None or answers is waited[1]):
+                waited = waited or (self.favourite, answers)
+                wait_s = min(wait_s, OTHER_BROKER_TIMEOUT_S)
+            elif not _failed(answers, _OWN):
                 break
             self._nodes.append(self._nodes.pop(0))
             left_s = deadline - self._transport.now_s()
@@ -108,6 +118,10 @@ class AnyBroker:
             greeting = self._transport.exchange(self.favourite, api_versions(), timeout_s=min(wait_s, left_s))
             if not isinstance(greeting, Failure):
                 answers = self._transport.exchange_all(self.favourite, requests, timeout_s=wait_s)
+        if waited is not None and _failed(answers, _OWN | _WAITED):
+            favourite, answers = waited
+            self._nodes.remove(favourite)
+            self._nodes.insert(0, favourite)
         return list(answers)
 
     def _share(self, left_s: float, failed: int) -> float:
@@ -129,3 +143,7 @@ class AnyBroker:
             next_step="check that a broker is up; give a longer --timeout if they are only slow",
             code="no-broker-answers",
         )
+
+
+def _failed(answers: Sequence[Message | Failure], kinds: AbstractSet[FailureKind]) -> bool:
+    return all(isinstance(answer, Failure) and answer.kind in kinds for answer in answers)

@@ -25,7 +25,7 @@ from kelr.sources.live.describe import describe_cluster, features_of, knows_requ
 from kelr.sources.live.page_bytes import Skip
 from kelr.sources.live.pages import Reader, allows_leaving_out, read_pages
 from kelr.sources.live.quick import open_transport
-from kelr.sources.live.reassignments import NOT_ASKED
+from kelr.sources.live.reassignments import NOT_ASKED, Reassignments
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
 from kelr.sources.live.topic_configs import config_reader, read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
@@ -86,12 +86,18 @@ class LiveSource:
         if self._cluster is None:
             _, brokers = self._reached()
             self._learn_versions(brokers)
-            self._cluster, self._reassignments = describe_cluster(
-                brokers.ask, brokers.ask_controller, self._versions, learn=self._learn
-            )
+            asked = brokers.favourite
+            cluster, moves = self._described(brokers)
+            if brokers.favourite != asked and cluster.controller_silence is None:
+                # The one that listed the brokers reaches no controller, or died: what it knew of them may be old.
+                cluster, moves = self._described(brokers)
+            self._cluster, self._reassignments = cluster, moves
             self._silence = self._cluster.controller_silence
         self._check_open()
         return self._cluster
+
+    def _described(self, brokers: AnyBroker) -> tuple[Cluster, Reassignments]:
+        return describe_cluster(brokers.ask, brokers.ask_controller, self._versions, learn=self._learn)
 
     @property
     def controller_silence(self) -> str | None:
