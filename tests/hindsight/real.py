@@ -392,12 +392,15 @@ def play_round(
             for _, _, found in plans_of(snapshot, decisions, gone)
             if isinstance(found, PlannedElection) and found.evidence.leader is None
         )
-        claims = [
-            (claim, truth[claim.address])
-            for snapshot, decisions, truth in decided
-            for claim in claims_of(snapshot, decisions, gone)
-            if possible(claim, moment, truth[claim.address], both=both)
-        ]
+        claims = []
+        for snapshot, decisions, truth in decided:
+            found = claims_of(snapshot, decisions, gone)
+            tried = [(one, truth[one.address]) for one in found if possible(one, moment, truth[one.address], both=both)]
+            if is_old(snapshot, lab):
+                said = "it says that what brokers told may have been out of date, and it was"
+                result.judged += [Judged(claim, Verdict.OPEN, said) for claim, _ in tried]
+            else:
+                claims += tried
         for chosen in together(claim for claim, _ in claims):
             options = Counter(map(str, chosen.values()))
             report(f"-- {', '.join(f'{option} ({count})' for option, count in sorted(options.items()))}")
@@ -421,6 +424,11 @@ def snapshots(site: Site, *, without_controller: bool) -> Iterator[Snapshot]:
     if without_controller:
         site.lab.kill_controller(CONTROLLER_ID)
         yield taken(site, site.work / "without-controller.kelr", *disks)
+
+
+def is_old(snapshot: Snapshot, lab: BreakableLab) -> bool:
+    """Whether kelr was told by a broker that is cut off, and says that no controller answered: it has that one live."""
+    return snapshot.cluster.controller_silence is not None and bool(snapshot.cluster.live & lab.away)
 
 
 def taken(site: Site, file: Path, *more: str) -> Snapshot:
