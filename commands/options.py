@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -242,13 +243,26 @@ class SharedOptions:
         for param in order:
             value = values.get(param.name)
             words = value if isinstance(value, list | tuple) else [value]
-            if any(isinstance(word, str) and not word.strip() for word in words):
-                long = [flag for flag in param.opts if flag.startswith("--")]
-                name = long[0] if long else param.metavar or param.name.upper()
-                raise UsageError(
-                    f"{name} was given an empty value, as by a variable that is not set",
-                    next_step="give it a value, or leave it out",
-                )
+            _refuse_empty_words(param, words)
+        # Of an option that is given twice the last value counts, and an empty one before it is no less a mistake.
+        flags = {flag: param for param in self.params for flag in param.opts}  # type: ignore[attr-defined]
+        for flag, word in pairwise(args):
+            if flag in flags:
+                _refuse_empty_words(flags[flag], [word])
+        for word in args:
+            flag, equals, value = word.partition("=")
+            if equals and flag in flags:
+                _refuse_empty_words(flags[flag], [value])
+
+
+def _refuse_empty_words(param: Any, words: Sequence[object]) -> None:
+    if any(isinstance(word, str) and not word.strip() for word in words):
+        long = [flag for flag in param.opts if flag.startswith("--")]
+        name = long[0] if long else param.metavar or param.name.upper()
+        raise UsageError(
+            f"{name} was given an empty value, as by a variable that is not set",
+            next_step="give it a value, or leave it out",
+        )
 
 
 class ClusterCommand(SharedOptions, typer.core.TyperCommand):

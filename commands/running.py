@@ -14,13 +14,14 @@ import typer
 
 from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
-from kelr.errors import ExitCode, KelrError
+from kelr.errors import ExitCode, KelrError, UsageError
 from kelr.interrupts import is_pending
 from kelr.view.streams import prepare_streams
 
 _GC_THRESHOLD = 100_000
 """Objects made and not freed before Python looks for cycles: more than a page of partitions has."""
 
+_LONGEST_QUOTED = 80
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
@@ -43,7 +44,10 @@ def run(words: list[str]) -> int:
         _give_up_stdout()
         code = PIPE_CLOSED
     except OSError as error:
-        code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=debug)
+        if error.errno == errno.ENAMETOOLONG:
+            code = _failed(_no_file_name(error), debug=debug)
+        else:
+            code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=debug)
     except Exception as error:
         # Python makes a RuntimeError of an interrupt where a class is being made.
         code = interrupted() if is_pending() else _defect(error, debug=debug)
@@ -110,6 +114,14 @@ def _defect(error: Exception, *, debug: bool) -> int:
         error if debug else None,
     )
     return INTERNAL_ERROR
+
+
+def _no_file_name(error: OSError) -> UsageError:
+    name = str(error.filename)
+    return UsageError(
+        f"{name[:_LONGEST_QUOTED]}... has {len(name):,} characters: no file can have such a name",
+        next_step="give a shorter one",
+    )
 
 
 def _stream_failed(error: OSError) -> int:

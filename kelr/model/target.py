@@ -12,6 +12,7 @@ from kelr.model.numbers import MAX_INT32, whole_number
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _GLOB_CHARACTERS = frozenset("*?[]")
 _MAX_RANGE = 1_000_000
+_LONGEST_QUOTED = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class Selection:
         )
 
 
+def _quoted(text: str) -> str:
+    """What was typed, as far as a message has room for it."""
+    return repr(text) if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]!r}..."
+
+
 def parse_target(text: str) -> Target:
     """Read one target as the command line has it.
 
@@ -91,13 +97,13 @@ def parse_target(text: str) -> Target:
     name, colon, rest = text.partition(":")
     partitions = _parse_partitions(rest, text) if colon else None
     if not name:
-        raise ValueError(f"target {text!r} names no topic; write TOPIC, TOPIC:3 or TOPIC:0,4-7")
+        raise ValueError(f"target {_quoted(text)} names no topic; write TOPIC, TOPIC:3 or TOPIC:0,4-7")
     if _GLOB_CHARACTERS & set(name):
         return Target(glob=name, partitions=partitions)
     if not _LEGAL_TOPIC.fullmatch(name) or name in {".", ".."}:
         raise ValueError(
-            f"target {text!r}: {name!r} is not a topic name (up to 249 of letters, digits, '.', '_' and '-')"
-            " nor a pattern ('*' and '?', or a /regular expression/)"
+            f"target {_quoted(text)}: {_quoted(name)} is not a topic name (up to 249 of letters, digits, '.', '_' and"
+            " '-') nor a pattern ('*' and '?', or a /regular expression/)"
         )
     return Target(topic=name, partitions=partitions)
 
@@ -110,11 +116,13 @@ def select(texts: Iterable[str]) -> Selection:
 def _parse_regex(text: str) -> Target:
     body, slash, rest = text[1:].rpartition("/")
     if not slash or (rest and not rest.startswith(":")):
-        raise ValueError(f"target {text!r}: a regular expression stands between slashes: /like.*this/ or /this/:0-3")
+        raise ValueError(
+            f"target {_quoted(text)}: a regular expression stands between slashes: /like.*this/ or /this/:0-3"
+        )
     try:
         re.compile(body)
     except re.error as error:
-        raise ValueError(f"target {text!r} is not a regular expression: {error}") from error
+        raise ValueError(f"target {_quoted(text)} is not a regular expression: {error}") from error
     return Target(regex=body, partitions=_parse_partitions(rest[1:], text) if rest else None)
 
 
@@ -123,12 +131,14 @@ def _parse_partitions(text: str, target: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part.strip(), re.ASCII)
         if match is None:
-            raise ValueError(f"target {target!r}: {part.strip()!r} is not a partition number or a range such as 4-7")
+            raise ValueError(
+                f"target {_quoted(target)}: {_quoted(part.strip())} is not a partition number or a range such as 4-7"
+            )
         first, last = (whole_number(one, MAX_INT32) for one in (match[1], match[2] or match[1]))
         if first is None or last is None or last - first >= _MAX_RANGE:
-            raise ValueError(f"target {target!r}: {part.strip()[:40]!r} goes beyond what Kafka can have")
+            raise ValueError(f"target {_quoted(target)}: {_quoted(part.strip())} goes beyond what Kafka can have")
         if first > last:
-            raise ValueError(f"target {target!r}: the range {part.strip()!r} runs backwards")
+            raise ValueError(f"target {_quoted(target)}: the range {_quoted(part.strip())} runs backwards")
         partitions.update(range(first, last + 1))
     return tuple(sorted(partitions))
 

@@ -286,6 +286,14 @@ def test_a_better_replica_that_is_back_is_not_planned_past_again(
     assert "--designate 3" not in ran.err
 
 
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("words", [("undo",), ("resume",), ("status", "--plan"), ("plan", "--out")])
+def test_a_name_that_no_file_can_have_is_an_error_of_who_typed_it(kelr: Kelr, words: tuple[str, ...]) -> None:
+    ran = kelr("recover", *words, "a" * 300, *CONNECTION)
+    assert ran.code == 2, ran
+    assert len(ran.err) < 300
+
+
 @pytest.mark.usefixtures("planned")
 def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> None:
     at = TopicPartition("orders", 1)

@@ -252,6 +252,8 @@ def test_verbose_names_properties_that_are_not_used(kelr: Kelr, tmp_path: Path) 
 EMPTY = [
     (["describe", "-b", ""], "--bootstrap-server"),
     (["-b", "", "describe"], "--bootstrap-server"),
+    (["describe", "-b", "", "-b", "kafka-1:9092"], "--bootstrap-server"),
+    (["describe", "--bootstrap-server=", "-b", "kafka-1:9092"], "--bootstrap-server"),
     (["describe", "--bootstrap-servers="], "--bootstrap-server"),
     (["describe", "-c", " "], "--context"),
     (["describe", "--command-config", ""], "--command-config"),

@@ -84,6 +84,13 @@ def test_refused(text: str) -> None:
         parse_target(text)
 
 
+@pytest.mark.parametrize("text", ["a:" + "1" * 5000, "a" * 5000, "a:" + "x" * 5000, "/" + "a" * 5000, ":" + "1" * 5000])
+def test_of_a_long_one_the_beginning_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="target") as refused:
+        parse_target(text)
+    assert len(str(refused.value)) < 400
+
+
 @given(st.text(max_size=30))
 def test_any_text_is_a_target_of_one_kind_or_refused(text: str) -> None:
     try:

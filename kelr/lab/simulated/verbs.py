@@ -279,6 +279,11 @@ class Operator:
         one, other = self._node(arguments, "one"), self._node(arguments, "other")
         if one == other:
             raise UsageError(f"node {one} has no link to itself")
+        if {one, other} <= {*self.server.world.controllers}:
+            raise UsageError(
+                f"{one} and {other} are controllers, which all have one log on this lab: no link is between them",
+                next_step="kill one, or cut brokers off from it",
+            )
         return one, other
 
     def _partition(self, arguments: Arguments) -> TopicPartition:

@@ -124,11 +124,19 @@ def test_a_controller_that_is_back_leads_when_its_turn_comes() -> None:
         server.advance(5000)
         later = {one.replica_id: one.last_fetch_timestamp for one in quorum(server, 1).current_voters}
         assert (later[100], later[101]) == (voters[100], voters[101] + 5000)
-        with pytest.raises(LabError, match="no majority"):
+        with pytest.raises(LabError, match="no majority") as refused:
             kill(server, 101)
+        assert "a lost quorum is rehearsed on a real one: kelr lab up --controllers 3" in (
+            refused.value.next_step or ""
+        )
         server.inside(lambda world: world.start_controller(100))
         kill(server, 101)
         assert (quorum(server, 1).leader_id, quorum(server, 1).leader_epoch) == (102, 3)
+
+
+def test_no_link_is_between_controllers() -> None:
+    with cluster("elr-4.3", controllers=3) as server, pytest.raises(UsageError, match="are controllers"):
+        server.perform(lambda running: Operator(running).sever({"one": 101, "other": 102}))
 
 
 def test_kelr_names_the_controller_that_leads() -> None:
