@@ -14,9 +14,8 @@ LOG_INFO_FEATURE = "get.replica.log.info.api.key"
 """A supported feature of this name announces GetReplicaLogInfo: its highest level is the API key, its lowest one is 0
 for `Dialect.KIP` and 1 for `Dialect.PATCH`. kelr's own convention: no release of Kafka has it, or any other sign."""
 METADATA_FEATURE = "metadata.version"
-_REFUSES_CORDONED = 31
-"""The oldest metadata.version of Kafka 4.4, 4.4-IV0: 4.3 knows cordons, and takes an order that names a cordoned broker
-(ReplicationControlManager.validateManualPartitionAssignment of 4.3.1 and of 4.4.0)."""
+_KAFKA_4_4 = 31
+"""The oldest metadata.version of Kafka 4.4, 4.4-IV0."""
 NATIVE_ELECT_LEADERS = 3
 """The version of ElectLeaders that KIP-966 adds."""
 
@@ -92,9 +91,15 @@ class Features:
         return None if self.finalized is None or RECOVERY_FEATURE not in (self.supported or {}) else False
 
     @property
+    def is_4_4(self) -> bool:
+        """Whether the software is known to be Kafka 4.4's or newer."""
+        return (self.supported or {}).get(METADATA_FEATURE, 0) >= _KAFKA_4_4
+
+    @property
     def refuses_cordoned(self) -> bool:
-        """Whether the software takes no order of replicas that names a cordoned broker (`Broker.cordoned`)."""
-        return (self.supported or {}).get(METADATA_FEATURE, 0) >= _REFUSES_CORDONED
+        """Whether the software takes no order of replicas that names a cordoned broker (`Broker.cordoned`): 4.3 knows
+        cordons, and takes one (ReplicationControlManager.validateManualPartitionAssignment of 4.3.1 and of 4.4.0)."""
+        return self.is_4_4
 
     @property
     def metadata_version(self) -> int | None:

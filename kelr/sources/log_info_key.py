@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from kelr.errors import UsageError
 from kelr.messages.dialects import Dialect
-from kelr.model import LOG_INFO_FEATURE
+from kelr.model import LOG_INFO_FEATURE, Features
 
 FIRST_FREE_KEY = 95
 """From here on no request of Kafka 4.4 has its key. Below it a request of the wrong kind could change a cluster."""
@@ -60,6 +60,11 @@ class LogInfoKey:
                 dialect = {0: Dialect.KIP, 1: Dialect.PATCH}.get(feature.min_version)
                 return None if dialect is None else cls(feature.max_version, dialect)
         return None
+
+    def taken_by(self, features: Features) -> str | None:
+        """Why brokers of this software are not sent it, though they list its key; None: nothing is known against it."""
+        taken = self.api_key == Dialect.PATCH.api_key and features.is_4_4
+        return "from Kafka 4.4 on the key is StreamsGroupTopologyDescriptionUpdate's" if taken else None
 
     def __str__(self) -> str:
         return f"GetReplicaLogInfo v0 (key {self.api_key})"

@@ -14,6 +14,7 @@ from kelr.messages import replica_log_info
 from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
 from kelr.model import (
     LOG_INFO_FEATURE,
+    METADATA_FEATURE,
     EpochEnd,
     Features,
     LogAnswer,
@@ -179,6 +180,20 @@ def test_a_key_that_was_configured_is_used() -> None:
     cluster = _cluster()
     assert [log.source for log in _logs(cluster, KIP) if isinstance(log, ReplicaLog)] == [LOG.source] * 2
     assert cluster.brokers_named == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("software", "key", "sent"), [(33, PATCH, False), (31, PATCH, False), (30, PATCH, True), (33, KIP, True)]
+)
+def test_the_patchs_key_is_not_sent_to_kafka_4_4(software: int, key: LogInfoKey, sent: bool) -> None:
+    """Its brokers list 93, and mean another request by it."""
+    cluster = _cluster()
+    levels = {**ELR_ON, METADATA_FEATURE: software}
+    cluster.cluster = replace(cluster.cluster, features=Features(levels, levels))
+    logs = [log for log in _logs(cluster, key) if isinstance(log, ReplicaLog)]
+    assert bool(cluster.asked) is sent
+    assert all("StreamsGroupTopologyDescriptionUpdate" in log.source for log in logs) is not sent
+    assert [log.log_end for log in logs] == [log.log_end for log in _logs(_cluster()) if isinstance(log, ReplicaLog)]
 
 
 def test_a_key_that_is_announced_is_used() -> None:

@@ -46,6 +46,8 @@ class LogInfoUse:
 
     key: LogInfoKey | None = None
     """As configured; None: the broker is asked what it announces."""
+    unusable: str | None = None
+    """Why it is not sent although it was configured; None: nothing is known against it."""
 
 
 class BrokerDialogue:
@@ -112,7 +114,8 @@ class BrokerDialogue:
             answer = yield Ask(requests.api_versions(), self._timeout_s)
             key = None if isinstance(answer, Failure) else LogInfoKey.announced(answer)
         if key is not None:
-            self._log_info = LogInfoReader(self.broker, key, self._registered_epoch, self._timeout_s)
+            reader = LogInfoReader(self.broker, key, self._registered_epoch, self._timeout_s, use.unusable)
+            self._log_info = reader
 
     def _of_another_incarnation(self) -> list[PartitionState]:
         """Partitions whose answers an earlier process of this broker gave than the one that answered last."""

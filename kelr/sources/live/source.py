@@ -237,7 +237,7 @@ class LiveSource:
         from kelr.sources.live.broker_dialogue import LogInfoUse  # noqa: PLC0415 - as above
 
         if self._settings.log_info is not None:
-            return LogInfoUse(self._settings.log_info)
+            return LogInfoUse(self._settings.log_info, self._settings.log_info.taken_by(self.cluster().features))
         return None if LogInfoKey.announced(self._versions) is None else LogInfoUse()
 
     def _learn_versions(self, brokers: AnyBroker) -> None:
