@@ -77,7 +77,7 @@ def up(
     directory: Directory = None,
     kafka: Annotated[
         str | None,
-        typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka; 4.3.1 unless told.", rich_help_panel=REAL),
+        typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka; 4.4.0 unless told.", rich_help_panel=REAL),
     ] = None,
     no_elr: Annotated[bool, typer.Option("--no-elr", help="Switch ELR (KIP-966) off.", rich_help_panel=REAL)] = False,
     heap_mb: Annotated[

@@ -12,7 +12,7 @@ CONTROLLER_ID = 100
 """Node id of the first controller, the others follow; brokers are numbered from 1."""
 MOST_BROKERS = 9
 MOST_CONTROLLERS = 5
-DEFAULT_KAFKA = "4.3.1"
+DEFAULT_KAFKA = "4.4.0"
 
 
 @dataclass(frozen=True, slots=True)

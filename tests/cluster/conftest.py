@@ -16,7 +16,7 @@ from kelr.lab import Lab, LabSpec
 
 @pytest.fixture(scope="package")
 def lab_43(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab of the newest Kafka, shared by this directory."""
+    """The lab that most of this directory shares."""
     with Lab.up(LabSpec(kafka="4.3.1"), tmp_path_factory.mktemp("lab") / "4.3.1", owner_pid=os.getpid()) as lab:
         yield lab
 
@@ -25,6 +25,14 @@ def lab_43(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def lab_40(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The lab of the oldest Kafka, one for each module: few want it, and a cluster that nobody asks costs time, too."""
     with Lab.up(LabSpec(kafka="4.0.0"), tmp_path_factory.mktemp("lab") / "4.0.0", owner_pid=os.getpid()) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def lab_44(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab of the newest Kafka, which a lab is unless told otherwise; one for each module."""
+    with Lab.up(LabSpec(), tmp_path_factory.mktemp("lab") / "4.4.0", owner_pid=os.getpid()) as lab:
+        assert lab.spec.kafka == "4.4.0"
         yield lab
 
 

@@ -74,6 +74,12 @@ def test_predictions_come_true_on_4_3(lab_43: Lab, incident: str) -> None:
     _check_predictions(lab_43, incident, rules="elr-4.3")
 
 
+@pytest.mark.longer
+@pytest.mark.parametrize("incident", sorted(INCIDENTS))
+def test_predictions_come_true_on_4_4(lab_44: Lab, incident: str) -> None:
+    _check_predictions(lab_44, incident, rules="elr-4.3")
+
+
 @pytest.mark.parametrize("incident", _few({"last-known-leader"}, sorted(INCIDENTS)))
 def test_predictions_come_true_on_4_0(lab_40: Lab, incident: str) -> None:
     _check_predictions(lab_40, incident, rules="elr-4.0")
