@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.model.fields import Int32, Offset, OffsetRange, Seats
 from kelr.model.quorum import RecoveryQuorum
 from kelr.model.situation import Situation
 
@@ -89,8 +90,8 @@ class Grade(StrEnum):
 class Bounds:
     """A number of offsets that is known to lie between two bounds; `at_most` is None where nothing bounds it."""
 
-    at_least: int
-    at_most: int | None = None
+    at_least: Offset
+    at_most: Offset | None = None
 
     @property
     def exact(self) -> bool:
@@ -120,9 +121,9 @@ class Truncation:
     """What a replica's log gives up when it follows the elected leader: so many offsets, from `from_offset` (or from
     where the log starts, if that is later) up to its end."""
 
-    replica: int
-    from_offset: int
-    offsets: int
+    replica: Int32
+    from_offset: Offset
+    offsets: Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,26 +139,26 @@ class Loss:
     uncommitted: Bounds | None = None
     total: Bounds | None = None
     """Both together: the offsets of the best heard log that are lost."""
-    unheard: tuple[int, ...] = ()
+    unheard: Seats = ()
     """Replicas whose logs nobody could read, or compare for want of epochs: each may hold more than the best one."""
-    behind_best: int | None = None
+    behind_best: Offset | None = None
     """Offsets of the best heard log that the elected one does not hold."""
-    best: int | None = None
+    best: Int32 | None = None
     """The replica with the best heard log."""
-    agrees_to: int | None = None
+    agrees_to: Offset | None = None
     """The elected log and the best one agree up to this offset (exclusive); from there on they differ or one ends."""
-    committed_ranges: tuple[tuple[int, int], ...] = ()
+    committed_ranges: tuple[OffsetRange, ...] = ()
     """The offsets `[first, last]` behind `committed.at_least`: below some replica's high watermark, and lost."""
-    gone_ranges: tuple[tuple[int, int], ...] = ()
+    gone_ranges: tuple[OffsetRange, ...] = ()
     """Those of them that no log that was read holds, whichever replica is elected: a disk's saved high watermark lies
     beyond every log's end."""
-    lost_data: tuple[int, ...] = ()
+    lost_data: Seats = ()
     """Replicas that held everything committed once, and whose logs are known to lack some of it now."""
-    may_have_lost: tuple[int, ...] = ()
+    may_have_lost: Seats = ()
     """Replicas whose disks have lost the tails of other logs, so that theirs of this partition may be cut, too."""
     contradictory: bool = False
     """The elected one's place in ISR or ELR says that it holds everything committed, and what others hold denies it."""
-    lost_ranges: tuple[tuple[int, int], ...] = ()
+    lost_ranges: tuple[OffsetRange, ...] = ()
     """Offsets `[first, last]` of the best log that would be lost."""
     truncations: tuple[Truncation, ...] = ()
     reason: str = ""
@@ -303,7 +304,7 @@ class Advice:
 
     action: AdviceAction
     text: str
-    replica: int | None = None
+    replica: Int32 | None = None
     alternative: str = ""
     """What to do where the first advice cannot be followed."""
     until: str = ""
@@ -313,7 +314,7 @@ class Advice:
     write, with ``{stock}`` where their connection flags go. In documents a line as for `elect`; null: there is none."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
-    designate: int | None = None
+    designate: Int32 | None = None
     """The replica whose designation `text` or `alternative` speaks of."""
     elect: tuple[str, ...] = ()
     """The command of the election that `text`, `until` or `alternative` speaks of: mostly it designates `designate`. It
@@ -322,12 +323,12 @@ class Advice:
     rescue: tuple[str, ...] = ()
     """The command that saves what following the advice truncates, before `command`; empty where no log that was heard
     is truncated. In documents a line, as for `elect`."""
-    keep_down: tuple[int, ...] = ()
+    keep_down: Seats = ()
     """Brokers that stay down until the one to bring back leads, or where the advice is to learn more, until that is
     known: with them Kafka would elect a worse log, or may."""
-    stop: tuple[int, ...] = ()
+    stop: Seats = ()
     """Live brokers to be stopped first, and kept down as `keep_down` says."""
-    start: tuple[int, ...] = ()
+    start: Seats = ()
     """Where the advice is to bring a broker back: those that the text speaks of starting, `replica` first. Whether one
     of them is enough, the text tells. Empty for `replica` alone."""
 

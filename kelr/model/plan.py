@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Self
 
 from kelr.model.decision import Advice, AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss
+from kelr.model.fields import Count, Int32, Offset, Replicas, Seats, Topic, TopicId
 from kelr.model.partition import TopicPartition
 from kelr.model.situation import Situation
 
@@ -101,12 +102,12 @@ class AcceptedLoss:
 class LogEvidence:
     """What one replica's log was known to hold; all None but `replica` and `unheard` where nobody could tell."""
 
-    replica: int
-    log_end: int | None = None
-    last_epoch: int | None = None
-    high_watermark: int | None = None
-    log_start: int | None = None
-    broker_epoch: int | None = None
+    replica: Int32
+    log_end: Offset | None = None
+    last_epoch: Int32 | None = None
+    high_watermark: Offset | None = None
+    log_start: Offset | None = None
+    broker_epoch: Offset | None = None
     source: str | None = None
     read_at_ms: int | None = None
     unheard: str | None = None
@@ -118,18 +119,18 @@ class Evidence:
     """The state of a partition, its surroundings and its logs, as the plan was made: what must still hold."""
 
     situation: Situation
-    leader: int | None
-    leader_epoch: int
-    replicas: tuple[int, ...]
+    leader: Int32 | None
+    leader_epoch: Int32
+    replicas: Replicas
     """In assignment order: also the order that is restored."""
-    isr: tuple[int, ...]
-    elr: tuple[int, ...] | None
-    last_known_elr: tuple[int, ...] | None
-    adding: tuple[int, ...] | None
-    removing: tuple[int, ...] | None
-    min_isr: int | None
+    isr: Seats
+    elr: Seats | None
+    last_known_elr: Seats | None
+    adding: Seats | None
+    removing: Seats | None
+    min_isr: Int32 | None
     unclean_leader_election: bool | None
-    live: tuple[int, ...]
+    live: Seats
     """Replicas that can be elected, in assignment order."""
     logs: tuple[LogEvidence, ...]
     """One for each replica, in assignment order."""
@@ -141,15 +142,15 @@ class Alternative:
 
     election: ElectionType
     """The kind of election; that which is planned where a broker's return elects by itself, and none is asked for."""
-    elect: int | None
+    elect: Int32 | None
     """Whom an election that is asked for elects; None: nobody, or none is asked for."""
     loss: Loss | None
     """What is lost in the end; None where nobody leads. Where it is not known how the broker that starts was shut down,
     what is lost after an unclean shutdown."""
     note: str = ""
-    start: int | None = None
+    start: Int32 | None = None
     """The broker to start before anything else; None: none."""
-    leader: int | None = None
+    leader: Int32 | None = None
     """Who leads in the end; None: nobody."""
     rescue: tuple[str, ...] = ()
     """Where a broker is started, the command that saves what that truncates, as arguments after ``kelr``; empty where
@@ -173,7 +174,7 @@ class HoldReason(StrEnum):
 class HoldDown:
     """A broker that has to stay down until the election is done."""
 
-    broker: int
+    broker: Int32
     reason: HoldReason
     text: str
 
@@ -182,9 +183,9 @@ class HoldDown:
 class RescueStep:
     """Records that the election gives up and that can still be saved before it: offsets `[from_offset, to_offset)`."""
 
-    replica: int
-    from_offset: int
-    to_offset: int
+    replica: Int32
+    from_offset: Offset
+    to_offset: Offset
     reachable: bool
     """Whether that replica's broker answers now; where not, the records are read from its log directory."""
 
@@ -197,15 +198,15 @@ SPARSE = "sparse"
 class PlannedElection:
     """One partition's election: who, why, how, what is lost, and what it stands on."""
 
-    topic: str
-    partition: int
-    topic_id: str | None
+    topic: Topic
+    partition: Int32
+    topic_id: TopicId | None
     election: ElectionType
     """The kind that was asked for, or that kelr recommends."""
     method: Method
-    elect: int
+    elect: Int32
     """The replica that is to lead."""
-    order: tuple[int, ...]
+    order: Replicas
     """The replicas' order while it is elected; that of `evidence.replicas` where no reordering is needed."""
     elected_by: ElectedBy
     reason: str
@@ -215,7 +216,7 @@ class PlannedElection:
     evidence: Evidence
     recommended: bool
     """Whether kelr was asked what to do; else somebody asked for this election."""
-    minimal_replicas: int | None = None
+    minimal_replicas: Count | None = None
     alternatives: tuple[Alternative, ...] = ()
     hold: tuple[HoldDown, ...] = ()
     rescue: tuple[RescueStep, ...] = ()
@@ -225,7 +226,7 @@ class PlannedElection:
     """Which absent replicas truncate when they return, and what else to know; a sentence each."""
     against: Advice | None = None
     """kelr's advice, where somebody asked for an election that goes against it; None where it does not."""
-    uncordons: tuple[int, ...] = field(default=(), metadata={SPARSE: True})
+    uncordons: Seats = field(default=(), metadata={SPARSE: True})
     """Replicas whose brokers' cordon (KIP-1066) is taken off while the order changes, and put back then."""
 
     @property
@@ -253,15 +254,15 @@ class Unplanned(StrEnum):
 class NotPlanned:
     """A partition of the selection that gets no election, and why."""
 
-    topic: str
-    partition: int
+    topic: Topic
+    partition: Int32
     why: Unplanned
     situation: Situation
     reason: str
-    leader: int | None = None
+    leader: Int32 | None = None
     action: AdviceAction | None = None
     """What kelr advises instead."""
-    brokers: tuple[int, ...] = ()
+    brokers: Seats = ()
     """The brokers that the advice speaks of."""
     until: str = ""
     stock: str = ""
@@ -270,9 +271,9 @@ class NotPlanned:
     """The next command as arguments after ``kelr``, without connection flags."""
     rescue: tuple[str, ...] = ()
     """The command that saves what following the advice truncates, before `command` (`Advice.rescue`)."""
-    keep_down: tuple[int, ...] = ()
+    keep_down: Seats = ()
     """Brokers that stay down until those of the advice are back (`Advice.keep_down`)."""
-    stop: tuple[int, ...] = ()
+    stop: Seats = ()
     """Live brokers to be stopped first (`Advice.stop`)."""
     alternatives: tuple[Alternative, ...] = ()
     """The brokers that could be started, the advised one with them, and what that loses."""

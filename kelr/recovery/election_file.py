@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
 from kelr.model import ElectionType, TopicPartition, Wish
-from kelr.recovery.json_file import first_problem, read_json
+from kelr.model.fields import Count, Int32, Topic
+from kelr.recovery.json_file import STRICT, adapter, first_problem, read_json
 
 MAX_ELECTION_FILE_BYTES = 64 * 1024 * 1024
 _EXAMPLE = 'write {"partitions": [{"topic": "orders", "partition": 0}]}'
@@ -32,6 +34,25 @@ class ElectionEntry:
         return Wish(election, self.desired_leader, self.minimal_replicas)
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One partition of the file; field names are Kafka's and KIP-966's."""
+
+    topic: Topic
+    partition: Int32
+    desiredLeader: Int32 | None = None  # noqa: N815 - the KIP's spelling
+    minimalReplicas: Count | None = None  # noqa: N815
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    __pydantic_config__ = STRICT
+
+    partitions: tuple[_Line, ...]
+    version: Literal[1] | None = None
+    """Older tools of Kafka write it; it says nothing."""
+
+
 def read_election_file(path: Path, files: Files = FILES) -> Mapping[TopicPartition, ElectionEntry]:
     """The partitions of the file with what is asked for each, in the file's order.
 
@@ -40,18 +61,16 @@ def read_election_file(path: Path, files: Files = FILES) -> Mapping[TopicPartiti
     """
     from pydantic import ValidationError  # noqa: PLC0415 - heavy
 
-    from kelr.recovery.election_lines import FIELDS, ElectionFileLine  # noqa: PLC0415
-
     text, document = read_json(path, "election file", max_bytes=MAX_ELECTION_FILE_BYTES, files=files)
     if not isinstance(document, dict) or "partitions" not in document:
         raise BadInputError(
             f'{path}: replica election data is missing the "partitions" field', next_step=_EXAMPLE, code="election-file"
         )
     try:
-        file = ElectionFileLine.model_validate_json(text)
+        file = adapter(_File).validate_json(text)
     except ValidationError as error:
         raise BadInputError(
-            f"{path}: {first_problem(error, FIELDS)}", next_step=_EXAMPLE, code="election-file"
+            f"{path}: {first_problem(error, _File)}", next_step=_EXAMPLE, code="election-file"
         ) from error
     if not file.partitions:
         raise BadInputError(

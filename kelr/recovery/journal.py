@@ -21,8 +21,8 @@ from kelr.files import FILES, Files
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Applied, Plan
 from kelr.recovery.consent import Consented
+from kelr.recovery.json_file import adapter
 from kelr.recovery.places import cluster_directory
-from kelr.recovery.plan_record import applied_record, plan_record
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import Ground
@@ -114,7 +114,7 @@ class Journal:
                 principal=who.principal,
                 command=command,
                 plan_id=plan_id,
-                plan=None if plan is None else plan_record(plan),
+                plan=None if plan is None else _readable(plan),
                 keep_order=keep_order,
                 yes=consented.yes,
                 accept_loss=None if consented.accept_loss is None else str(consented.accept_loss),
@@ -174,7 +174,7 @@ class Journal:
 
     def applied(self, results: Sequence[Applied], *, audited: bool = True) -> None:
         """What became of elections, and whether the audit log has it: where not, resume and undo write it there."""
-        for_each = [applied_record(result) for result in results]
+        for_each = [adapter(Applied).dump_python(result, mode="json") for result in results]
         self._write(Line.APPLIED, results=for_each, audited=audited)
 
     def end(self, ending: Ending) -> None:
@@ -211,6 +211,13 @@ def cluster_lock(state_directory: Path, cluster_id: str | None, files: Files = F
         RefusedError: another process holds it.
     """
     return AppendOnlyFile(cluster_directory(state_directory, cluster_id) / LOCK_FILE, files)
+
+
+def _readable(plan: Plan) -> Any:
+    """The plan as JSON values. Raises ValueError where it could not be read again: then nothing may be begun."""
+    record = adapter(Plan).dump_python(plan, mode="json")
+    adapter(Plan).validate_python(record)
+    return record
 
 
 def _names(address: TopicPartition) -> dict[str, Any]:

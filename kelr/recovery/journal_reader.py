@@ -15,7 +15,7 @@ from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
-from kelr.recovery.plan_record import applied_of_record, plan_of_record
+from kelr.recovery.json_file import adapter
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import UNKNOWN, Instant, Moment
@@ -165,7 +165,7 @@ def _begun(path: Path, line: Mapping[str, Any]) -> Journalled:
         command=line["command"],
         begun_ms=int(line["at_ms"]),
         kelr=line["kelr"],
-        plan=None if line["plan"] is None else plan_of_record(line["plan"]),
+        plan=None if line["plan"] is None else adapter(Plan).validate_python(line["plan"]),
         plan_id=line["plan_id"],
         keep_order=bool(line["keep_order"]),
         consented=Consented(_accepted(line["accept_loss"]), line["force_reason"], line["yes"]),
@@ -187,7 +187,7 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
         found.ending = None  # undo of a closed journal: open until that has ended, too
     if kind is Line.APPLIED:
         for record in line["results"]:
-            result = applied_of_record(record)
+            result = adapter(Applied).validate_python(record)
             one = _one(found, result.address)
             one.applied, one.audited = result, bool(line.get("audited", True))
             one.applied_at = Instant(found.last_ms, _moment(line))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kelr.durable import LongNumberError, json_integer
 from kelr.errors import BadInputError
@@ -14,10 +15,14 @@ from kelr.files import FILES, Files
 from kelr.sources.field_problems import in_words
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
     from pydantic_core import ErrorDetails
 
 _LONGEST_PLACE = 300
+_NO_FIELD = "unexpected_keyword_argument"
+_Value = TypeVar("_Value")
+STRICT = {"strict": True, "extra": "forbid"}
+"""The `__pydantic_config__` of a file: nothing passes for another type, and no other field may be there."""
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -63,32 +68,44 @@ def read_json(path: Path, what: str, *, max_bytes: int, files: Files = FILES) ->
         ) from error
 
 
-def first_problem(error: ValidationError, fields: Collection[str]) -> str:
-    """The first thing that a model found wrong: its place as a JSON path, and what is wrong there.
+@cache
+def adapter(kind: type[_Value]) -> TypeAdapter[_Value]:
+    """What reads values of this kind from JSON, and writes them."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - costs more than most commands take
+
+    return TypeAdapter(kind)
+
+
+def first_problem(error: ValidationError, kind: type[Any]) -> str:
+    """The first thing that is wrong with what should be a value of this kind: its place as a JSON path, and what is
+    wrong there; where a field is not known, the one that may have been meant.
 
     The input is not quoted: it may be huge.
-
-    Args:
-        fields: names of fields there are, for a suggestion where one is not known.
     """
+    from pydantic import TypeAdapter  # noqa: PLC0415 - as in `adapter`
+
     problems = error.errors(include_url=False, include_input=False)
     problem = problems[0]
     if problem["type"] == "missing":
         # A field that is misspelt is missing under its own name: what stands there says more.
-        beside = [
-            one for one in problems if one["type"] == "extra_forbidden" and one["loc"][:-1] == problem["loc"][:-1]
-        ]
+        beside = [one for one in problems if one["type"] == _NO_FIELD and one["loc"][:-1] == problem["loc"][:-1]]
         wanted = [str(problem["loc"][-1])]
         problem = next((one for one in beside if _meant(one, wanted)), problem)
     place = json_path(problem["loc"])[:_LONGEST_PLACE]
-    meant = _meant(problem, fields) if problem["type"] == "extra_forbidden" else None
+    meant = _meant(problem, _fields(TypeAdapter(kind).json_schema())) if problem["type"] == _NO_FIELD else None
     words = in_words(problem) + (f"; did you mean {meant!r}?" if meant else "")
     return f"{place}: {words}" if place else words
 
 
-def _meant(problem: ErrorDetails, fields: Collection[str]) -> str | None:
+def _fields(schema: dict[str, Any]) -> set[str]:
+    """The names of all fields there are."""
+    return {name for one in (schema, *schema.get("$defs", {}).values()) for name in one.get("properties", ())}
+
+
+def _meant(problem: ErrorDetails, fields: Iterable[str]) -> str | None:
     """The field whose name is like that of one that there is not."""
-    return next(iter(difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)), None)
+    name = str(problem["loc"][-1])
+    return next((one for one in difflib.get_close_matches(name, fields, n=1) if one != name), None)
 
 
 def json_path(place: tuple[int | str, ...]) -> str:

@@ -20,6 +20,7 @@ def _text(_context: Context) -> str:
 _WORDS: Mapping[str, Callable[[Context], str]] = {
     "missing": lambda _: "this field is missing",
     "extra_forbidden": lambda _: "no such field",
+    "unexpected_keyword_argument": lambda _: "no such field",
     "int_type": _whole_number,
     "int_parsing": _whole_number,
     "int_parsing_size": _whole_number,
@@ -31,6 +32,7 @@ _WORDS: Mapping[str, Callable[[Context], str]] = {
     "tuple_type": lambda _: "not a list",
     "dict_type": lambda _: "not an object",
     "model_type": lambda _: "not an object",
+    "dataclass_type": lambda _: "not an object",
     "model_attributes_type": lambda _: "not an object",
     "literal_error": lambda context: f"not {context['expected']}",
     "enum": lambda context: f"not {context['expected']}",

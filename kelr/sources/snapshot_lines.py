@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from kelr.model import (
     Broker,
@@ -27,23 +27,12 @@ from kelr.model import (
     TopicError,
     Unheard,
 )
+from kelr.model.fields import Brokers, Int32, Offset, Replicas, Topic, TopicId
 
 FORMAT = "kelr-snapshot"
 FORMAT_VERSION = 1
 
 
-def _unique(ids: tuple[int, ...]) -> tuple[int, ...]:
-    if len(set(ids)) != len(ids):
-        raise ValueError("a broker is listed twice")
-    return ids
-
-
-Int32 = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
-BrokerIds = Annotated[tuple[Int32, ...], Field(max_length=10_000), AfterValidator(_unique)]
-Replicas = Annotated[BrokerIds, Field(min_length=1)]
-Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
-TopicId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$")]
 ErrorTopic = Annotated[str, Field(max_length=1000)]
 Text = Annotated[str, Field(max_length=10_000)]
 Level = Annotated[int, Field(ge=0, le=2**15 - 1)]
@@ -292,9 +281,9 @@ class LogLine(_Line):
 class QuorumLine(_Line):
     """What a metadata log told of who holds everything committed."""
 
-    members: BrokerIds
-    last_known_elr: BrokerIds = ()
-    restarted: BrokerIds = ()
+    members: Brokers
+    last_known_elr: Brokers = ()
+    restarted: Brokers = ()
     min_isr: Int32
     since_offset: Offset
     since_ms: Offset
@@ -303,9 +292,9 @@ class QuorumLine(_Line):
     as_of_offset: Offset
     as_of_ms: Offset
     doubt: Text | None = None
-    isr: BrokerIds = ()
-    elr: BrokerIds = ()
-    left_behind: BrokerIds = ()
+    isr: Brokers = ()
+    elr: Brokers = ()
+    left_behind: Brokers = ()
     followed_since: Int32 | None = None
 
     @classmethod
@@ -324,13 +313,13 @@ class PartitionLine(_Line):
     leader: Int32 | None = None
     leader_epoch: Int32
     replicas: Replicas
-    isr: BrokerIds
-    elr: BrokerIds | None = None
-    last_known_elr: BrokerIds | None = None
-    offline_replicas: BrokerIds | None = None
+    isr: Brokers
+    elr: Brokers | None = None
+    last_known_elr: Brokers | None = None
+    offline_replicas: Brokers | None = None
     partition_epoch: Int32 | None = None
-    adding: BrokerIds | None = None
-    removing: BrokerIds | None = None
+    adding: Brokers | None = None
+    removing: Brokers | None = None
     recovering: bool | None = None
     topic_id: TopicId | None = None
     logs: tuple[LogLine, ...] | None = None

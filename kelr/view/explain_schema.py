@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kelr.model import Decision, ElectionType, decision
-from kelr.view.value_schema import Schema, attribute_docs, closed, describe
+from kelr.view.value_schema import Schema, attribute_docs, closed, describe, schema_of
 
 
 def explain_item_schema() -> tuple[Schema, Schema]:
@@ -11,9 +11,7 @@ def explain_item_schema() -> tuple[Schema, Schema]:
 
     An item is a `Decision` whose elections are keyed by type and whose commands are whole lines.
     """
-    from pydantic import TypeAdapter  # noqa: PLC0415 - heavy, and only for this
-
-    item = TypeAdapter(Decision).json_schema(mode="serialization")
+    item = schema_of(Decision)
     definitions = item.pop("$defs")
     outcome = {"$ref": "#/$defs/Outcome"}
     kinds: Schema = {kind.value: {**outcome} for kind in ElectionType}

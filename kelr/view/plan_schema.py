@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kelr.model import Applied, NotPlanned, PlannedElection, Unplanned, decision, plan
 from kelr.view.plan_document import ELECT
-from kelr.view.value_schema import Schema, attribute_docs, closed, describe
+from kelr.view.value_schema import Schema, attribute_docs, closed, describe, schema_of
 
 _ADDRESS = ("topic", "partition")
 
@@ -12,11 +12,9 @@ _ADDRESS = ("topic", "partition")
 def plan_item_schema() -> tuple[Schema, Schema]:
     """The schema of an item of the documents ``kelr/plan`` and ``kelr/applied``, and what it refers to as
     ``#/$defs/NAME``."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - heavy, and only for this
-
     definitions: Schema = {}
     for value in (PlannedElection, NotPlanned, Applied):
-        own = TypeAdapter(value).json_schema(mode="serialization")
+        own = schema_of(value)
         definitions.update(own.pop("$defs", {}))
         definitions[value.__name__] = own
     _as_documents_have_them(definitions)

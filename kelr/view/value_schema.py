@@ -11,6 +11,18 @@ from typing import Any
 Schema = dict[str, Any]
 
 
+def schema_of(kind: type[Any]) -> Schema:
+    """The schema of a value as documents have it: its types, not the ranges that a file's reader checks."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - heavy, and only for this
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415
+
+    class Types(GenerateJsonSchema):
+        def update_with_validations(self, json_schema: Schema, core_schema: Any, mapping: Mapping[str, str]) -> None:
+            pass
+
+    return TypeAdapter(kind).json_schema(mode="serialization", schema_generator=Types)
+
+
 def describe(schema: Schema, documented: Mapping[str, str]) -> None:
     """Add the descriptions that a schema's fields lack."""
     for key, field in schema.get("properties", {}).items():

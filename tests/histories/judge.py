@@ -12,8 +12,8 @@ from kelr.model import Plan, TopicPartition
 from kelr.model.plan import Ended
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.json_file import adapter
 from kelr.recovery.mending import PutRight
-from kelr.recovery.plan_record import plan_of_record
 from tests.histories.cluster import Cluster
 from tests.histories.machines import Host, Killed, Process
 from tests.histories.people import Fate, Operator, Told
@@ -66,7 +66,8 @@ class Judge:
         lines = synced.splitlines()
         if process.by not in self.plans:
             begin = json.loads(lines[0])
-            plan = self.plans[process.by] = None if begin["plan"] is None else plan_of_record(begin["plan"])
+            plan = None if begin["plan"] is None else adapter(Plan).validate_python(begin["plan"])
+            self.plans[process.by] = plan
             for one in plan.elections if plan is not None and begin["keep_order"] else ():
                 self.kept.setdefault(one.address, []).append(one.order)
             self._begun(process, plan)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from kelr.engine.planning import plan_id
 from kelr.errors import BadInputError, UsageError
 from kelr.model import ElectionType, Plan, Snapshot, TopicPartition, Wish
+from kelr.recovery.json_file import adapter
 from kelr.recovery.plan_file import SavedPlan, plan_document, read_plan, write_plan
-from kelr.recovery.plan_record import plan_of_record, plan_record
 from kelr.recovery.times import LAST_MS, from_iso, to_iso
 from tests.engine.planned import asked, designated, incident, plan, planner, stopped
 from tests.engine.snapshots import snapshots
@@ -79,7 +79,8 @@ def test_a_plan_of_an_older_kelr_keeps_its_name(written: Path, path: Path) -> No
     document = json.loads(written.read_text())
     saved = read_plan(written)
     assert (saved.edited, saved.edited_elections, saved.plan_id) == (False, (), document["plan_id"])
-    assert plan_id(saved.plan) == plan_id(plan_of_record(plan_record(saved.plan))) == saved.plan_id
+    of_journal = adapter(Plan).validate_json(adapter(Plan).dump_json(saved.plan))
+    assert plan_id(saved.plan) == plan_id(of_journal) == saved.plan_id
     write_plan(saved.plan, path, overwrite=True)
     assert json.loads(path.read_text()) == document
     document["not_planned"][0]["keep_down"] = [1]
@@ -204,6 +205,20 @@ def first(document: dict[str, Any]) -> dict[str, Any]:
             lambda d: first(d).update(elct=first(d).pop("elect")),
             "elections[0].elct: no such field; did you mean 'elect'?",
         ),
+        (lambda d: first(d).pop("warnings"), "elections[0].warnings: this field is missing"),
+        (lambda d: first(d).pop("digest"), "elections[0].digest: this field is missing"),
+        (lambda d: first(d)["loss"].pop("truncations"), "elections[0].loss.truncations: this field is missing"),
+        (lambda d: first(d)["evidence"]["logs"][0].pop("log_end"), "elections[0].evidence.logs[0].log_end: this field"),
+        (
+            lambda d: first(d)["evidence"]["logs"][0].update(read_at=5),
+            "elections[0].evidence.logs[0].read_at: not a text",
+        ),
+        (
+            lambda d: first(d)["evidence"]["logs"][0].update(log_end=2**63),
+            "elections[0].evidence.logs[0].log_end: more",
+        ),
+        (lambda d: d["not_planned"][0].update(command=["x" * 10_001]), "not_planned[0].command[0]: longer than 10000"),
+        (lambda d: d.update(lacks=[]), "lacks: no such field"),
         (lambda d: first(d).update(elect="3"), "elections[0].elect: not a whole number"),
         (lambda d: first(d).update(elect=3.0), "elections[0].elect: not a whole number"),
         (lambda d: first(d).update(elect=True), "elections[0].elect: not a whole number"),
