@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kelr.fleet.generate.making import Made
     from kelr.fleet.generate.plan import Shape
     from kelr.fleet.generate.truth import Truth
-    from kelr.view.fleet_generate import MadeCluster
 
 app = typer.Typer(add_completion=False)
 
@@ -140,33 +139,15 @@ def _show(output: Output, made: Made, out: Path) -> None:
     from kelr.view.fleet_generate import generated_view, sum_of  # noqa: PLC0415 - as above
 
     following = ["fleet", "ingest", str(out), "--out", f"{out}-lake"]
-    rows = [_row(truth) for truth in made.clusters]
     damages = [{"path": one.path, "what": one.what} for one in made.damages]
     with output.listing(generated_view()) as listing:
-        listing.add(rows)
+        listing.add(made.clusters)
         listing.finish({"size_bytes": made.size_bytes, "damages": damages, "next": local_command(following)})
     if not output.format.is_document:
-        output.note(sum_of(rows, made.size_bytes))
+        output.note(sum_of(made.clusters, made.size_bytes))
         for one in made.damages:
             output.note(f"{one.what}: {one.path}")
         say_next(output, following)
-
-
-def _row(truth: Truth) -> MadeCluster:
-    from kelr.view.fleet_generate import MadeCluster  # noqa: PLC0415 - as above
-
-    return MadeCluster(
-        truth.name,
-        truth.cluster_id,
-        truth.software,
-        truth.shape,
-        truth.partitions,
-        truth.leaderless,
-        truth.states,
-        truth.records,
-        sum(one.what == "incident" for one in truth.happenings),
-        len(truth.unclean_elections),
-    )
 
 
 def _shapes(text: str) -> tuple[Shape, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kelr.fleet.lake import Lake
+    from kelr.fleet.laying import Piece
     from kelr.fleet.tables import Table
 
 STAGE = "_kelr/stage"
@@ -48,24 +49,12 @@ _COLUMNS = [column for column in _TASK_ROW.fieldNames() if column != "slot"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Bytes of a file for a task."""
-
-    path: str
-    kind: str
-    from_offset: int | None = None
-    to_offset: int | None = None
-    from_byte: int = 0
-    to_byte: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Task:
     """What one call of a worker's function does."""
 
     number: int
     facts: dict[str, Any]
-    parts: Sequence[Part]
+    parts: Sequence[Piece]
     state_of: tuple[str, int] | None = None
     """Cluster and number of the state to begin with."""
 

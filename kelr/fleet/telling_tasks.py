@@ -18,10 +18,11 @@ from kelr.engine.situation import effective_min_isr
 from kelr.errors import KelrError
 from kelr.fleet.cuts import states_before
 from kelr.fleet.landing import TELLING
+from kelr.fleet.laying import Piece
 from kelr.fleet.staging import OUTCOMES, STATES, TASK, TOLD, Stager, in_groups
 from kelr.fleet.states import State
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO, PARTITION_STATES, Table
-from kelr.fleet.tasks import Part, Stage, Task, Tasks
+from kelr.fleet.tasks import Stage, Task, Tasks
 from kelr.fleet.telling import Teller
 from kelr.fleet.worker import Given, UnreadablePieceError, on_disk
 from kelr.model import Cluster, ConfigSource, LogAnswer, NotHeard, PartitionState, TopicConfig
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kelr.fleet.lake import Lake
-    from kelr.fleet.laying import Piece
     from kelr.fleet.planning import LogWork, Work
 
 
@@ -222,7 +222,7 @@ def tell_all(lake: Lake, stage: Stage, work: Work, *, part_bytes: int) -> None:
     for file in work.seen:
         tasks.add(
             {"kind": "seen", "cluster": file.cluster, "last": True},
-            [Part(file.path, file.kind, 0, 0, 0, file.size_bytes)],
+            [Piece(file.path, file.kind, 0, 0, 0, file.size_bytes)],
         )
     states = kept if cuts is None else kept.unionByName(cuts)
     stage.fill(TELLING, Tasks(lake.spark, tasks.made).rows(states), tell)
@@ -245,9 +245,9 @@ class _Numbering:
                 "parted": len(parts) > 1,
             }
             state = (one.cluster, number) if number else _first_state(one)
-            self.add(facts, [_part(piece) for piece in pieces], state)
+            self.add(facts, pieces, state)
 
-    def add(self, facts: dict[str, Any], parts: Sequence[Part], state_of: tuple[str, int] | None = None) -> None:
+    def add(self, facts: dict[str, Any], parts: Sequence[Piece], state_of: tuple[str, int] | None = None) -> None:
         self.made.append(Task(len(self.made), facts, parts, state_of))
 
 
@@ -255,13 +255,9 @@ def _first_state(one: LogWork) -> tuple[str, int] | None:
     return None if one.goes_on_from is None else (one.cluster, _OF_LAKE)
 
 
-def _part(piece: Piece) -> Part:
-    return Part(piece.path, piece.kind, piece.from_offset, piece.to_offset, piece.from_byte, piece.to_byte)
-
-
 def _cutting(number: int, one: LogWork, parts: _Parts) -> Task:
     facts = {"kind": "log", "cluster": one.cluster, "counts": [len(part) for _, part in parts]}
-    return Task(number, facts, [_part(piece) for _, part in parts for piece in part], _first_state(one))
+    return Task(number, facts, [piece for _, part in parts for piece in part], _first_state(one))
 
 
 def _joined(parts: _Parts, cuts: Sequence[int]) -> _Parts:

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from kelr.fleet.generate.truth import Truth
 from kelr.view.columns import Column, Fact, Shown, View
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCluster:
-    """A cluster that was made."""
-
-    name: str
-    cluster_id: str
-    software: str
-    shape: str
-    partitions: int
-    leaderless: int
-    states: int
-    records: int
-    incidents: int
-    unclean_elections: int
-
-
-def generated_view() -> View[MadeCluster]:
+def generated_view() -> View[Truth]:
     """The clusters of a fleet that was made."""
     return View(
         "kelr/fleet-generate",
@@ -49,7 +33,7 @@ def generated_view() -> View[MadeCluster]:
             _number(
                 "unclean_elections",
                 "UNCLEAN",
-                lambda row: row.unclean_elections,
+                lambda row: len(row.unclean_elections),
                 "Elections of replicas that might lack what was committed.",
             ),
         ),
@@ -61,12 +45,12 @@ def generated_view() -> View[MadeCluster]:
     )
 
 
-def sum_of(rows: Sequence[MadeCluster], size_bytes: int) -> str:
+def sum_of(rows: Sequence[Truth], size_bytes: int) -> str:
     """All clusters together, in a line."""
     partitions, states = sum(row.partitions for row in rows), sum(row.states for row in rows)
     clusters = "1 cluster" if len(rows) == 1 else f"{len(rows)} clusters"
     return f"{clusters}, {partitions:,} partitions, {states:,} states of them, {size_bytes / (1 << 20):,.1f} MiB"
 
 
-def _number(key: str, title: str, value: Callable[[MadeCluster], int], about: str) -> Column[MadeCluster]:
+def _number(key: str, title: str, value: Callable[[Truth], int], about: str) -> Column[Truth]:
     return Column(key, title, value, right=True, type="integer", about=about)

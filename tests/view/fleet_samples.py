@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kelr.fleet.generate.truth import Happening, Truth, UncleanElection
 from kelr.model.exposed import ExposedName, FleetExposure, TroubleTime
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
 from kelr.view.fleet_assess import ScenarioRow, assess_view
 from kelr.view.fleet_exposure import exposure_view, tail_of
-from kelr.view.fleet_generate import MadeCluster, generated_view
+from kelr.view.fleet_generate import generated_view
 from kelr.view.fleet_ingest import ingest_tail, ingested_view
 from kelr.view.fleet_report import FixRow, fix_view
 from kelr.view.whatif_words import SHAPES
@@ -45,10 +46,16 @@ def scenario(name: str, kind: str, **more: object) -> ScenarioRow:
     return ScenarioRow(**values)  # type: ignore[arg-type]
 
 
+MADE = Truth(
+    "Zk3", "payments", "4.3, ELR on", 27, "elr-4.3", "whole", partitions=9, leaderless=1, states=90, records=120
+)
+MADE.happenings.extend([Happening(AT_MS, 1, "incident")] * 2 + [Happening(AT_MS, 1, "killed")])
+MADE.unclean_elections.extend([UncleanElection(AT_MS, 1, "orders", 0, 1, 2, None)] * 3)
+
 FLEET_SAMPLES: Mapping[str, Printed] = {
     "fleet-generate": listed(
         generated_view(),
-        [MadeCluster("payments", "Zk3", "4.3, ELR on", "whole", 9, 1, 90, 120, 2, 3)],
+        [MADE],
         {},
         {"size_bytes": 5, "damages": [{"path": "a", "what": "torn"}], "next": "kelr fleet ingest fleet --out lake"},
     ),

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kelr.durable import whole_file
 from kelr.errors import KelrError, UsageError
-from kelr.fleet.generate.cluster import Cluster
-from kelr.fleet.generate.ends import LogEnds
+from kelr.fleet.generate.cluster import Cluster, LogEnds
 from kelr.fleet.generate.life import Agenda, Incidents, Life, Story
 from kelr.fleet.generate.log import DIRECTORY, Checkpoint, MetadataLog
 from kelr.fleet.generate.plan import (

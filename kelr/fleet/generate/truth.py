@@ -62,6 +62,11 @@ class Truth:
     """Fenced at the end."""
     end_ms: int = 0
 
+    @property
+    def incidents(self) -> int:
+        """How many incidents it had."""
+        return sum(one.what == "incident" for one in self.happenings)
+
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
         return asdict(self) | {"counts": dict(sorted(Counter(one.what for one in self.happenings).items()))}
