@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.consent import confirm
-from kelr.commands.recovering import read_duration_ms, reporter
+from kelr.commands.recovering import read_duration_ms, reporter, saved_files
 from kelr.commands.session import Session
+from kelr.engine.planning.saved import NO_FILES, SavedLog
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
-from kelr.model import Plan
+from kelr.model import Plan, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.hand import NOT_REGISTERED
 from kelr.recovery.journal_reader import read_journal
@@ -40,9 +41,18 @@ _RESTORED, _CHANGED, _NOT_RESTORED = "restored", "changed by somebody else", "no
 def show_what_is_left(session: Session, plan_file: Path | None) -> bool:
     """Show what earlier runs left behind; whether nothing is."""
     plan = None if plan_file is None else read_plan(plan_file).plan
-    found = status(session.source(), state_directory(), plan=plan)
+    saved = NO_FILES if plan is None else _saved(session, plan, plan_file)
+    found = status(session.source(), state_directory(), plan=plan, saved=saved)
     show_status(session.output, found, following=_following(found, plan_file))
     return found.clean
+
+
+def _saved(session: Session, plan: Plan, path: Path | None) -> Mapping[TopicPartition, Sequence[SavedLog]]:
+    try:
+        rows = list(audit.read(state_directory(), cluster_id=plan.cluster_id))
+    except BadInputError:  # the status says so
+        rows = []
+    return saved_files(session.output, rows, plan, path, cluster_id=plan.cluster_id)
 
 
 def _following(found: RecoveryStatus, plan_file: Path | None) -> tuple[str, ...] | None:

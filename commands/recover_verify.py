@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kelr.commands.recovering import all_rescued, plan_again, plan_for_this_cluster, rescue_first, rescued_in
+from kelr.commands.recovering import (
+    all_rescued,
+    on_whose_host,
+    plan_again,
+    plan_for_this_cluster,
+    rescue_commands,
+    rescue_first,
+    rescued_in,
+    saved_files,
+)
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.advice.commands import save_first
@@ -18,6 +27,7 @@ from kelr.recovery import audit
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
 from kelr.rescue.journal import is_replayed
+from kelr.sources.base import Progress
 from kelr.sources.ground import MACHINE
 from kelr.view.output import Output
 from kelr.view.plan_left import short_targets
@@ -44,13 +54,15 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
     if topics:
         plan = plan_of_topics(plan, topics, path)
     afterwards, recorded = _afterwards(session), _recorded(session, plan)
+    files = saved_files(session.output, recorded, plan, path, cluster_id=plan.cluster_id)
 
-    def look() -> Verification:
-        return verify(plan, session.source(), afterwards, ground=MACHINE, recorded=recorded)
+    def look(progress: Progress | None = None) -> Verification:
+        source = session.source()
+        return verify(plan, source, afterwards, ground=MACHINE, recorded=recorded, saved=files, progress=progress)
 
     if wait_s is None:
         with session.progress("replicas' logs read") as progress:
-            found = verify(plan, session.source(), afterwards, ground=MACHINE, recorded=recorded, progress=progress)
+            found = look(progress)
     else:
         found = verify_until_good(look, Waiting(wait_s, MACHINE), report=_Live(session.output, plan).show)
         session.output.end_progress()
@@ -107,7 +119,7 @@ def _following(
     """
     replay = None if saved is None else _replay(saved)
     if found.good:
-        return replay or (None if all_rescued(plan, path) else _save_what_is_away(found))
+        return replay or (None if all_rescued(plan, path) else _save_what_is_away(plan, path, found))
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
@@ -125,11 +137,16 @@ def _following(
     return tuple(told[0].removeprefix(_KELR).split()) if told else None if bad else replay
 
 
-def _save_what_is_away(found: Verification) -> tuple[str, ...] | None:
-    """The command that saves what disks of brokers that are down may hold alone, of the partitions that follow the
-    first of the leaders; None where no such disk is known of."""
+def _save_what_is_away(plan: Plan, path: Path, found: Verification) -> tuple[str, ...] | None:
+    """The command that saves what disks of brokers that are down may hold alone: that of the plan, whose file counts as
+    what it lost; else of the partitions that follow the first of the leaders. None where no such disk is known of."""
     away = {one.address for one in found.findings if one.check is Check.TRUNCATED and one.remark}
     lost = [one for one in found.lost if one.address in away and one.leader is not None]
+    unread = {replica for one in lost for replica in one.unread if replica not in one.truncated}
+    of_plan = [one for one in rescue_commands(plan, path) if on_whose_host(one) in unread]
+    saved = {replica for one in lost for replica in one.read_for_files}
+    if of_plan or (saved and not unread):
+        return next(iter(of_plan), None)
     first = next((one.leader for one in lost), None)
     if first is None:
         return None

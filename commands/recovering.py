@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,12 +11,16 @@ from types import MappingProxyType
 
 from kelr.commands.session import Session
 from kelr.engine.advice.commands import DIRECTORY
+from kelr.engine.planning import plan_id
+from kelr.engine.planning.saved import SavedLog
 from kelr.engine.words import length_of_time, time_of_day
 from kelr.errors import RefusedError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
+from kelr.model.audit import AuditRecord
 from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.recovery.plan_file import SavedPlan, read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
+from kelr.rescue.known import LEADERLESS_SINCE, known_files
 from kelr.sources.base import Source
 from kelr.view.output import Output
 from kelr.view.plan_words import targets_of
@@ -144,6 +148,31 @@ def directories_here(session: Session, source: Source) -> Mapping[int, Sequence[
         for broker, disks in source.merged.disks.items()
         if (paths := [one.path for one in disks[0].directories]) and all(Path(one).is_dir() for one in paths)
     }
+
+
+def saved_files(
+    output: Output, rows: Iterable[AuditRecord], plan: Plan | None, path: Path | None, *, cluster_id: str | None
+) -> Mapping[TopicPartition, Sequence[SavedLog]]:
+    """What rescue files hold that the audit log names, or that lie where the plan's commands write them. One that
+    cannot be read is named.
+
+    Args:
+        plan, path: those files alone that were saved for it, or in the states that its elections are to come out of.
+    """
+    beside: Sequence[Path] = ()
+    if plan is not None and path is not None:
+        beside, name = rescued_in(plan, path), plan_id(plan)
+        epochs = {one.address: one.evidence.leader_epoch for one in plan.elections}
+        rows = [
+            row
+            for row in rows
+            if row.plan_id == name
+            or row.before.get(LEADERLESS_SINCE, -1) == epochs.get(TopicPartition(row.topic, row.partition or 0))
+        ]
+    found, unread = known_files(rows, beside, cluster_id=cluster_id)
+    for text in unread:
+        output.note(text)
+    return found
 
 
 def rescued_in(plan: Plan, path: Path) -> list[Path]:

@@ -378,7 +378,9 @@ def _audit(
                     "isr": list(one.partition.target.state.isr),
                 },
                 after={} if begun else {"records": one.confirmed, "lost": one.confirmed if had_lost else 0},
-                evidence=[{"file": dump.path.name, "sha256": dump.sha256, "source": str(one.partition.source)}],
+                evidence=[
+                    {"file": str(dump.path.absolute()), "sha256": dump.sha256, "source": str(one.partition.source)}
+                ],
                 error=one.error or None,
                 text=_told(one, begun=begun),
                 user=who["user"] or "unknown",

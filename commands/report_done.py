@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from kelr.commands.moments import read_moment
 from kelr.commands.session import now_ms
@@ -13,6 +14,7 @@ from kelr.recovery import audit
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.shelf import journal_files, open_journals
+from kelr.rescue.known import DUMP, known_files
 from kelr.view.incident.material import Done, Gap, OpenRun, Told
 
 _NO_CLUSTER = (
@@ -25,9 +27,18 @@ _NO_AUDIT = (
 
 
 def read_done(
-    selection: Selection, since: str | None, until: str | None, *, cluster_id: str | None, told: Told | None
+    selection: Selection,
+    since: str | None,
+    until: str | None,
+    *,
+    cluster_id: str | None,
+    told: Told | None,
+    rescued: Iterable[Path] = (),
 ) -> tuple[Done | None, list[Gap]]:
     """What kelr did to these partitions in this time; None, and why, where that cannot be told.
+
+    Args:
+        rescued: rescue files that count beside those of the audit log.
 
     Raises:
         UsageError: a moment cannot be read.
@@ -46,7 +57,11 @@ def read_done(
     except BadInputError as error:
         return None, [Gap(f"What kelr did is not told: {error}.")]
     file = audit_file(state)
-    return Done(str(file), rows, runs, journals), [] if file.exists() else [Gap(_NO_AUDIT.format(file=file))]
+    saved, unread = known_files(rows, rescued, cluster_id=cluster_id)
+    gaps = [*map(Gap, unread), *([] if file.exists() else [Gap(_NO_AUDIT.format(file=file))])]
+    # Saving records changes nothing, and a disk may have been saved whole.
+    changes = tuple(row for row in rows if row.command != DUMP)
+    return Done(str(file), changes, runs, journals, saved), gaps
 
 
 def _moment_ms(option: str, text: str | None, by_log_ms: int | None) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr import __version__
-from kelr.commands.recovering import source_with
+from kelr.commands.recovering import rescued_in, source_with
 from kelr.commands.report_done import read_done
 from kelr.commands.report_log import read_log
 from kelr.commands.seen import sees_any
@@ -100,8 +100,11 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
     source = source_with(session, wanted.logs)
     cluster_id = source.cluster().cluster_id
     told, gaps = read_log(session, wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id)
-    done, done_gaps = read_done(wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id, told=told)
     planned = None if wanted.plan is None else _planned(wanted.plan, cluster_id)
+    beside = [] if planned is None else rescued_in(planned.plan, Path(planned.file))
+    done, done_gaps = read_done(
+        wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id, told=told, rescued=beside
+    )
     before_source = None if wanted.before is None else _snapshot(wanted.before, cluster_id)
     now = _look(session, source, wanted, name=_name(session, source))
     before = None if before_source is None else _look(session, before_source, wanted, name=before_source.name)

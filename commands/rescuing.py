@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kelr.commands.changing import who_changes
 from kelr.commands.disk_logs import only_disks_read, silence_of_cluster
 from kelr.commands.recovering import on_whose_host, rescue_commands, rescued_in
 from kelr.commands.rescue_find import (
@@ -23,13 +24,18 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.words import plural
-from kelr.errors import NotAuthorizedError, PartlyDoneError, UsageError
+from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import TopicPartition
+from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery.audit import append, by
+from kelr.recovery.places import state_directory
 from kelr.recovery.plan_file import read_plan
-from kelr.rescue.archive import open_dump
+from kelr.recovery.who import whoever_runs_this
+from kelr.rescue.archive import Dump, open_dump
 from kelr.rescue.choose import Wanted
 from kelr.rescue.dump import FETCH, TailSource, disk_source, dump
-from kelr.rescue.manifest import Manifest
+from kelr.rescue.known import DUMP, LEADERLESS_SINCE
+from kelr.rescue.manifest import Manifest, SavedTail
 from kelr.rescue.summary import summarize
 from kelr.sources.base import Source
 from kelr.sources.collected import collection_of_disk, merge, read_collection
@@ -118,6 +124,7 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
             )
         with open_dump(options.out) as saved:
             rows = [tail_row(summarize(saved, tail)) for tail in saved.manifest.tails]
+            _remember(session, saved, found)
     is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes)
     following = _following(options, found, saved=manifest is not None) if is_whole and not found.errors else None
     _show_dump(
@@ -135,6 +142,49 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
     _end(found, manifest, notes, options)
 
 
+def _remember(session: Session, saved: Dump, found: Found) -> None:
+    """Lines in the audit log, so that whoever asks what was lost is told of the file. A host that can write none has
+    saved the records all the same."""
+    live = found.source is not None and found.source.taken_at_ms is None
+    states = {choice.state.address: choice.state for choice in found.choices}
+    tails: dict[TopicPartition, list[SavedTail]] = {}
+    for tail in saved.manifest.tails:
+        tails.setdefault(tail.address, []).append(tail)
+    who = by(whoever_runs_this() if found.source is None else who_changes(session))
+    at_ms = now_ms()
+    lines = [
+        AuditRecord(
+            at_ms=at_ms,
+            what=AuditWhat.RESCUE,
+            command=DUMP,
+            topic=at.topic,
+            partition=at.partition,
+            cluster_id=saved.manifest.cluster_id,
+            **who,  # type: ignore[arg-type]  # its values go to fields of their type
+            result="done",
+            plan_id=saved.manifest.plan_id,
+            before={LEADERLESS_SINCE: states[at].leader_epoch} if live and states[at].leader is None else {},
+            evidence=[
+                {
+                    "file": str(saved.path.absolute()),
+                    "sha256": saved.sha256,
+                    "source": str(at),
+                    "replica": tail.replica,
+                    "from_offset": tail.from_offset,
+                    "to_offset": tail.to_offset,
+                }
+                for tail in read
+            ],
+            text=f"{plural(sum(tail.records for tail in read), 'record')} saved in {saved.path.name}",
+        )
+        for at, read in tails.items()
+    ]
+    try:
+        append(state_directory(), *lines)
+    except (UsageError, RefusedError) as error:
+        session.output.note(f"the audit log does not tell of {saved.path}: {error.message}")
+
+
 def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str, ...] | None:
     """The next command: the election that the records were saved before; replaying them only where somebody leads."""
     chosen = [choice for choice in found.choices if choice.wanted] or list(found.choices)
@@ -143,7 +193,8 @@ def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str,
         return ("rescue", "show", str(options.out)) if saved else None
     if options.plan is not None:
         left = _rescues_left(options, options.plan)
-        return left[0] if left else ("recover", "apply", str(options.plan))
+        then = "verify" if all(choice.leads for choice in chosen) else "apply"
+        return left[0] if left else ("recover", then, str(options.plan))
     if all(choice.leads for choice in chosen):
         return ("rescue", "replay", str(options.out), "--dry-run") if saved else ("explain", *targets)
     leaders = {choice.leader for choice in chosen}

@@ -74,6 +74,7 @@ def election_line(
         method=planned.method,
         wanted=planned.elect,
         before={
+            "topic_id": planned.topic_id,
             "leader": evidence.leader,
             "leader_epoch": evidence.leader_epoch,
             "replicas": list(evidence.replicas),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost
+from kelr.engine.planning.saved import NO_FILES, SavedLog, SavedOfLoss, before, saved_of
 from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
@@ -133,11 +134,19 @@ class RecoveryStatus:
         return not (self.journals or self.reordered or self.garbled or unread)
 
 
-def status(source: Source, state_directory: Path, *, plan: Plan | None = None, files: Files = FILES) -> RecoveryStatus:
+def status(
+    source: Source,
+    state_directory: Path,
+    *,
+    plan: Plan | None = None,
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = NO_FILES,
+    files: Files = FILES,
+) -> RecoveryStatus:
     """What is left of earlier runs on the source's cluster.
 
     Args:
         plan: look also at this plan's partitions: an order that was left behind is seen without its journal.
+        saved: what rescue files hold.
 
     Raises:
         RefusedError: the plan is of another cluster.
@@ -169,6 +178,7 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None, f
             known = Recorded.of(audit.read(state_directory, cluster_id=cluster_id, files=files))
     except BadInputError as error:
         garbled.append(error.message)
+    of_loss = {one.address: saved_of(before(one, named), saved.get(one.address, ())) for one in elections}
     return RecoveryStatus(
         cluster_id=cluster_id,
         at_work=_at_work(state_directory, cluster_id, files),
@@ -176,15 +186,28 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None, f
         plan_id=named,
         plan_partitions=_partitions(told, elections, lambda one: known.refusal(one, named or "")),
         garbled=tuple(garbled),
-        lost=_lost(told, elections, known),
+        lost=_lost(told, elections, known, of_loss),
         silence=silence_of(source),
     )
 
 
-def _lost(told: _Told, elections: tuple[PlannedElection, ...], known: Recorded) -> tuple[Lost, ...]:
+def _lost(
+    told: _Told,
+    elections: tuple[PlannedElection, ...],
+    known: Recorded,
+    saved: Mapping[TopicPartition, SavedOfLoss],
+) -> tuple[Lost, ...]:
     states, unread = told
     found = (
-        lost_with_audit(one, Seen(states.get(one.address), error=unread.get(one.topic, UNKNOWN_TOPIC)), known)
+        lost_with_audit(
+            one,
+            Seen(
+                states.get(one.address),
+                error=unread.get(one.topic, UNKNOWN_TOPIC),
+                saved=saved[one.address],
+            ),
+            known,
+        )
         for one in elections
     )
     return tuple(one for one in found if one is not None)

@@ -9,6 +9,7 @@ from typing import Protocol
 from kelr.engine import effective_min_isr
 from kelr.engine.planning.identity import plan_id
 from kelr.engine.planning.lost import Lost
+from kelr.engine.planning.saved import NO_FILES, SavedLog, before, saved_of
 from kelr.engine.planning.verification import Seen, findings
 from kelr.model import (
     Finding,
@@ -80,6 +81,7 @@ def verify(
     *,
     ground: Ground,
     recorded: Iterable[AuditRecord] = (),
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = NO_FILES,
     progress: Progress | None = None,
 ) -> Verification:
     """Look at every partition of the plan once.
@@ -87,6 +89,7 @@ def verify(
     Args:
         recorded: what the audit log tells of the plan's elections: what was shown and accepted for them stands beside
             what the plan says.
+        saved: what rescue files hold.
         afterwards: reads transactions and groups; None where the source cannot (a snapshot).
 
     Raises:
@@ -99,8 +102,9 @@ def verify(
     known = Recorded.of(recorded)
     name = plan_id(plan)
     refusals = {one.address: known.refusal(one, name) for one in plan.elections}
+    of_loss = {one.address: saved_of(before(one, name), saved.get(one.address, ())) for one in plan.elections}
     seen = {
-        at: replace(one, late_until_ms=known.late_until_ms(at, now), refusal=refusals[at])
+        at: replace(one, late_until_ms=known.late_until_ms(at, now), refusal=refusals[at], saved=of_loss[at])
         for at, one in round_.look([one.address for one in plan.elections], progress).items()
     }
     found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]

@@ -62,7 +62,7 @@ def audit_view() -> View[AuditRecord]:
             fact("journal", "string?", "The journal's file name."),
             fact("before", "object?", "State or config from before; null: not recorded."),
             fact("after", "object?", "State or config after; null: not recorded."),
-            fact("evidence", "object[]", "What each replica's log was known to hold."),
+            fact("evidence", "object[]", "What each replica's log was known to hold; of a rescue, its file."),
             fact("loss", "object?", "The loss that was shown."),
             fact("consent", "object?", "What was needed, what was given, and by whom; null: not recorded."),
             fact("force_reason", "string?", "The reason given with --force."),

@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from kelr.engine.loss_words import PROMISE
 from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
-from kelr.engine.words import agree, brokers
+from kelr.engine.words import agree, brokers, joined
 from kelr.model import Bounds
 from kelr.view.columns import Json
 from kelr.view.plan_words import elections_in_words
 
 LOST_FACT = (
     "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"
-    " least, at most], unknown, promised, unread, truncated, replayed, accepted, text}. At most null: UNKNOWN beyond"
-    " the lower bound. unknown: elections whose committed loss nothing bounds; promised: those that lost nothing"
-    " committed only if fewer than min ISR replicas lost data; unread: replicas whose logs were not read before them;"
-    " truncated: those of them that are known to follow the new leaders now; replayed: records that were produced"
-    " again since; accepted: what was given for it, by whom."
+    " least, at most], unknown, promised, unread, truncated, saved, files, read_for_files, replayed, accepted, text}."
+    " At most null: UNKNOWN beyond the lower bound. unknown: elections whose committed loss nothing bounds; promised:"
+    " those that lost nothing committed only if fewer than min ISR replicas lost data; unread: replicas whose logs were"
+    " not read before them, nor whole for a rescue file that kelr knows; truncated: those of them that are known to"
+    " follow the new leaders now; saved: how many of the lost offsets rescue files hold at least, by their manifests;"
+    " files: those files; read_for_files: replicas of whose logs, not read otherwise, those have all that the new"
+    " leaders lack; replayed: records that were produced again since; accepted: what was given for it, by whom."
 )
 
 
@@ -32,6 +34,9 @@ def lost_document(found: Sequence[Lost]) -> Json:
         "promised": lost.promised,
         "unread": list(lost.unread),
         "truncated": list(lost.truncated),
+        "saved": lost.saved,
+        "files": list(lost.files),
+        "read_for_files": list(lost.read_for_files),
         "replayed": sum(one.replayed for one in found),
         "accepted": sorted({one.accepted for one in found if one.accepted}),
         "text": lost_in_words(lost) if lost.elections else "No election of the plan is known to have been carried out.",
@@ -73,13 +78,24 @@ def lost_in_words(lost: LostInAll) -> str:
     return f"{words} ({elections_in_words(lost.elections)}{known})."
 
 
+def saved_in_words(lost: LostInAll) -> str:
+    """What rescue files hold of it, by their manifests: ``Saved: at least 90 of these offsets, in x.kelr-rescue``."""
+    many = f"at least {lost.saved:,} of these offsets" if lost.saved else "none of these offsets"
+    return f"Saved: {many}, in {joined(lost.files)}"
+
+
+def _some(found: Sequence[Lost], many: int) -> str:
+    return "" if many == len(found) else f" ({many:,} of {elections_in_words(len(found))})"
+
+
 def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
     """What to know besides: whose logs were never read, who may still hold what, and what was accepted."""
     if lost.unread:
         logs = agree(len(lost.unread), "The log", "The logs")
         were = agree(len(lost.unread), "was", "were")
         election = agree(lost.elections, "election", "elections")
-        yield f"{logs} of {brokers(lost.unread)} {were} not read before the {election}."
+        some = _some(found, sum(bool(one.unread) for one in found)) if lost.read_for_files else ""
+        yield f"{logs} of {brokers(lost.unread)} {were} not read before the {election}{some}."
     if lost.truncated:
         subject, follow = brokers(lost.truncated), agree(len(lost.truncated), "follows", "follow")
         subject = f"{subject[:1].upper()}{subject[1:]}"
@@ -93,6 +109,17 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
             f"What only {brokers(left)} {agree(len(left), 'holds', 'hold')} is lost when"
             f" {agree(len(left), 'it returns', 'they return')}. {disk} may still tell: before that, save"
             f" {agree(len(left), 'it', 'them')} with kelr rescue dump --log-dir DIRECTORY."
+        )
+    if lost.files:
+        yield f"{saved_in_words(lost)}."
+    if lost.read_for_files:
+        read = len(lost.read_for_files)
+        logs, were = agree(read, "The log", "The logs"), agree(read, "was", "were")
+        some = _some(found, sum(bool(one.read_for_files) for one in found))
+        yield (
+            f"{logs} of {brokers(lost.read_for_files)} {were} read for that{some}:"
+            f" as {agree(read, 'it was', 'they were')} then, all that the new"
+            f" {agree(lost.elections, 'leader lacks', 'leaders lack')} of {agree(read, 'it', 'them')} is there."
         )
     again = sum(one.replayed for one in found)
     if again:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from kelr.commands.report_done import read_done
@@ -9,7 +12,10 @@ from kelr.model import Selection
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.places import state_directory
+from kelr.rescue.known import DUMP, known_files
 from tests.incident import CLUSTER_ID, INCIDENT
+from tests.rescue.batches import batch
+from tests.rescue.files import save, tail
 
 AT_MS = INCIDENT.taken_at_ms
 """2023-11-14 22:13:20 UTC."""
@@ -41,3 +47,29 @@ def test_an_election_that_was_written_down_twice_is_of_the_time_of_its_first_lin
     assert gaps == []
     assert done is not None
     assert [row.at_ms for row in done.rows] == counted
+
+
+def test_a_dump_is_evidence_and_no_change_and_one_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
+    here, gone = tmp_path / "here.kelr-rescue", tmp_path / "gone.kelr-rescue"
+    manifest = save(here, [tail([batch(10, 5)], 10, 15)], cluster_id=CLUSTER_ID)
+    (one,) = manifest.tails
+
+    def dumped(path: Path) -> AuditRecord:
+        evidence = [{"file": str(path), "sha256": path.name}]
+        who = (CLUSTER_ID, "ada", "laptop", None)
+        return AuditRecord(
+            AT_MS, AuditWhat.RESCUE, DUMP, one.topic, one.partition, *who, "done", plan_id="p", evidence=evidence
+        )
+
+    by_name = replace(dumped(gone), evidence=[{"file": "older.kelr-rescue", "sha256": "0"}])
+    garbled = replace(dumped(gone), evidence=[{"file": None}, {}])
+    audit.append(state_directory(), elected(AT_MS), dumped(here), dumped(gone), by_name, garbled)
+    done, gaps = read_done(Selection(), None, None, cluster_id=CLUSTER_ID, told=None)
+    assert done is not None
+    assert [row.what for row in done.rows] == [AuditWhat.ELECTION]
+    assert [(log.file, log.replica, log.parts) for log in done.saved[one.address]] == [
+        (here.name, one.replica, {(one.epochs[0].epoch, 10, 15)})
+    ]
+    assert [gap.text for gap in gaps] == [f"{gone} cannot be read: what it holds counts for nothing"]
+    # Of another cluster it says nothing here.
+    assert known_files([], [here], cluster_id="another") == ({}, [])

@@ -17,6 +17,7 @@ from kelr.engine.loss import lost_data
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.lost import lost_by
 from kelr.engine.planning.plan import plan_partition
+from kelr.engine.planning.saved import SavedLog
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.verification import findings
@@ -341,12 +342,17 @@ def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator
 
 
 def claims_of_verification(
-    planned: PlannedElection, seen: Seen, when: str, moment: Moment | None = None
+    planned: PlannedElection,
+    seen: Seen,
+    when: str,
+    moment: Moment | None = None,
+    files: tuple[SavedLog, ...] = (),
 ) -> Iterator[Claim]:
     """What a verification says once a planned election has been carried out, or while it is.
 
     Args:
         moment: how the partition really stands then; None where that cannot be told.
+        files: what was saved before.
     """
     option, sentence = option_of_planned(planned), f"verified {when}, plan ({planned.election}) elects {planned.elect}"
     found = tuple(one for one in findings(planned, seen) if one.check not in _OF_CLIENTS)
@@ -357,7 +363,9 @@ def claims_of_verification(
         text = f"{sentence}: {one.check} {one.passed}: {one.text}"
         yield Claim(Kind.CHECKED, address, option, one, elect, text, known, (planned, moment))
     if lost is not None:
-        yield Claim(Kind.LOST_AFTERWARDS, address, option, lost, elect, f"{sentence}: lost {lost}", known)
+        yield Claim(
+            Kind.LOST_AFTERWARDS, address, option, lost, elect, f"{sentence}: lost {lost}", known, (planned, files)
+        )
     yield Claim(
         Kind.VERIFIED, address, option, found, elect, f"{sentence}: {said}", known, expects=(planned, moment, lost)
     )

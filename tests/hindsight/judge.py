@@ -484,7 +484,28 @@ def _lost_afterwards(case: Case) -> _Answer:
     found = [_bounds(told.of_all, len(gone), text, gone=len(case.gone))[0]]
     if not told.promised:
         found.append(_bounds(told.of_committed, len(committed), text, gone=len(case.gone))[0])
+    wrong = _not_as_saved(case, told)
+    if wrong:
+        return Verdict.WRONG, wrong
     return next(one for one in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if one in found), text
+
+
+def _not_as_saved(case: Case, told: Lost) -> str:
+    """What is wrong with what it says of rescue files: they hold less of what is lost, or what they do not hold is lost
+    of a log that is said to be in them; empty where nothing is."""
+    planned, files = case.claim.expects
+    held = {
+        record
+        for one in files
+        for offset, record in case.truth.logs.get(one.replica, {}).items()
+        if any(first <= offset < until for _, first, until in one.parts)
+    }
+    if told.saved > len(held & case.lost):
+        return f"{len(held & case.lost)} records that are lost were saved"
+    own = case.truth.logs.get(planned.elect, {}).values()
+    read = {record for one in told.read_for_files for record in case.truth.logs.get(one, {}).values()}
+    left = (read & case.lost) - held - set(own)
+    return f"{len(left)} records are lost of a log that was saved" if left else ""
 
 
 def _troubles(case: Case, planned: PlannedElection, moment: Moment) -> Mapping[Check, str]:

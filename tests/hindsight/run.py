@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from kelr.controller import choose_rules
 from kelr.engine.decide import decide_all
+from kelr.engine.logs import segments
+from kelr.engine.planning.saved import SavedLog, before, saved_of
 from kelr.engine.planning.seen import Seen as AfterElection
 from kelr.engine.planning.verification import findings
 from kelr.engine.situation import effective_min_isr
@@ -185,12 +187,31 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim |
         if (planned.address, option) in done:
             continue
         done.add((planned.address, option))
-        fork = world.fork()
+        fork, files = world.fork(), tuple(_rescue_files(world, planned))
+        saved = saved_of(before(planned, _PLAN), files)
         for moment in _moments(fork, planned, option):
-            seen = _seen_after(fork, sight, planned)
-            yield from claims_of_verification(planned, seen, moment, moment_of(fork, planned.address))
+            seen = replace(_seen_after(fork, sight, planned), saved=saved)
+            yield from claims_of_verification(planned, seen, moment, moment_of(fork, planned.address), files)
             yield from clients_judged(fork, planned, seen)
         yield from _crashes_judged(world, sight, planned, option)
+
+
+def _rescue_files(world: World, planned: PlannedElection) -> Iterator[SavedLog]:
+    """What was saved of disks before the election: all of a log, what is behind or before its middle, or nothing."""
+    for broker in sorted(world.down & set(planned.evidence.replicas) - {planned.elect}):
+        log = world.logs(planned.address).logs.get(broker)
+        if log is None or not log.records:
+            continue
+        middle = (log.start + log.end) // 2
+        runs = ((log.start, log.end), (middle, log.end), (log.start, middle), (log.end, log.end))
+        first, until = runs[(log.end + broker + planned.partition) % len(runs)]
+        known = log.answer(broker)
+        parts = ((one.epoch, max(one.start, first), min(one.end, until)) for one in segments(known) or ())
+        held = frozenset(part for part in parts if part[1] < part[2])
+        yield SavedLog(f"of-{broker}.kelr-rescue", planned.address, planned.topic_id, known, held, _PLAN)
+
+
+_PLAN = "hindsight"
 
 
 def _crashes_judged(world: World, sight: Sight, planned: PlannedElection, option: Option) -> Iterator[Judged]:

@@ -33,7 +33,7 @@ JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "engine/planning/consumers.py": (Kind.GROUPS,),
     "engine/planning/hanging.py": (Kind.HANGING,),
     **dict.fromkeys(("engine/planning/fences.py", "engine/planning/log_fences.py"), (Kind.FENCED,)),
-    "engine/planning/lost.py": (Kind.LOST_AFTERWARDS,),
+    **dict.fromkeys(("engine/planning/lost.py", "engine/planning/saved.py"), (Kind.LOST_AFTERWARDS,)),
     "engine/planning/verif": (Kind.CHECKED, Kind.VERIFIED, Kind.LOST_AFTERWARDS),
     "engine/planning/alternatives.py": (*_RETURN, *_LOSS),
     "engine/planning/choice.py": _PLAN,

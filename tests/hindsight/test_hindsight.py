@@ -329,6 +329,12 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
         lambda _, now: Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.BOUNDED, NONE, NONE, ""),
         Kind.REPORT_LOST,
     ),
+    "what was saved was lost, all of it": (
+        "kelr.engine.planning.saved._lacked",
+        lambda parts, *_: parts,
+        Kind.LOST_AFTERWARDS,
+    ),
+    "each file has all of its log": ("kelr.engine.planning.saved._is_whole", lambda *_: True, Kind.LOST_AFTERWARDS),
     "an outage stops nobody": (
         "kelr.engine.outages.fate.standing_of",
         lambda *_: Standing(0),

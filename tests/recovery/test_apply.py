@@ -984,6 +984,7 @@ def test_each_election_is_audited(tmp_path: Path) -> None:
     )
     assert first.when == "2023-11-14T22:13:20.000Z"
     assert first.before == {
+        "topic_id": plan.elections[0].topic_id,
         "leader": None,
         "leader_epoch": 2,
         "replicas": [3, 1, 2],

@@ -12,9 +12,10 @@ from enum import Enum, auto
 from typing import Any
 
 from kelr.engine.logs import KnownLogs, rank_logs
+from kelr.engine.planning.saved import SavedOfLoss
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.verified_logs import elected_log, kept_up_to, planned_log_end
-from kelr.engine.words import agree, plural
+from kelr.engine.words import agree, joined, plural
 from kelr.model import Bounds, Grade, PlannedElection, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Ended
@@ -35,6 +36,7 @@ __all__ = [
     "raised",
     "recorded_loss",
     "summed",
+    "with_saved",
 ]
 
 ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
@@ -58,13 +60,20 @@ class Lost:
     """What this stands on."""
     at_ms: int | None = None
     unread: tuple[int, ...] = ()
-    """Replicas whose logs nobody had read when it was counted."""
+    """Replicas whose logs nobody had read when it was counted, nor, in whole, for a rescue file that is known."""
     truncated: tuple[int, ...] = ()
     """Those of them whose logs hold nothing any more that the leader's lacks: nothing tells what they gave up."""
     accepted: str = ""
     """What was given for it, by whom, as the audit log has it; empty: that is not known."""
     replayed: int = 0
     """Records that it lost and that were produced again since, as the audit log has it."""
+    saved: int = 0
+    """So many that it lost are in `files`, at least."""
+    files: tuple[str, ...] = ()
+    """Rescue files that hold some of it, or show that a log held none of it."""
+    read_for_files: tuple[int, ...] = ()
+    """Replicas whose logs nobody had read when it was counted, and of which `files` have all that the elected one
+    lacked when they were read."""
 
     @property
     def promised(self) -> bool:
@@ -106,6 +115,10 @@ class LostInAll:
     """Elections that lost nothing committed if fewer than min ISR replicas lost data."""
     unread: tuple[int, ...] = ()
     truncated: tuple[int, ...] = ()
+    saved: int = 0
+    """Offsets of these that rescue files hold."""
+    files: tuple[str, ...] = ()
+    read_for_files: tuple[int, ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -127,6 +140,9 @@ def lost_in_all(found: Sequence[Lost]) -> LostInAll:
         sum(one.promised for one in found),
         tuple(sorted({replica for one in found for replica in one.unread})),
         tuple(sorted(truncated - expected)),
+        sum(one.saved for one in found),
+        tuple(sorted({file for one in found for file in one.files})),
+        tuple(sorted({replica for one in found for replica in one.read_for_files})),
     )
 
 
@@ -235,17 +251,45 @@ def counted(value: object) -> int:
 def raised(found: Lost, records: int) -> Lost:
     """The loss where so many records were produced again because the log lacked them: they were lost, whatever was
     counted, and a count that is smaller is none."""
-    known = found.of_all
-    if records <= known.at_least:
+    if records <= found.of_all.at_least:
         return found
-    fits = known.at_most is None or known.at_most >= records
     were = agree(records, "was", "were")
+    basis = f"{found.basis}; {plural(records, 'record')} that its log had lost {were} produced again"
+    return replace(_at_least(found, records), basis=basis)
+
+
+def with_saved(found: Lost, saved: SavedOfLoss) -> Lost:
+    """The loss with what rescue files prove of it: they give an unknown one a lower bound, and no upper one."""
+    if not saved.files:
+        return found
+    many = f"{plural(saved.offsets, 'offset')} of it at least" if saved.offsets else "nothing of it"
+    return replace(
+        _at_least(found, saved.offsets, saved.committed),
+        basis=f"{found.basis}; {many} saved in {joined(saved.files)}",
+        unread=tuple(one for one in found.unread if one not in saved.whole),
+        truncated=tuple(one for one in found.truncated if one not in saved.whole),
+        saved=saved.offsets,
+        files=saved.files,
+        read_for_files=tuple(one for one in found.unread if one in saved.whole),
+    )
+
+
+def _at_least(found: Lost, total: int, committed: int = 0) -> Lost:
+    """The loss with lower bounds that are proven; where what was counted is less than that, it is UNKNOWN."""
+    known, of_committed = found.of_all, found.of_committed
+    if total <= known.at_least and committed <= of_committed.at_least:
+        return found
+    total, committed = max(total, known.at_least), max(committed, of_committed.at_least)
+    fits = all(
+        most is None or most >= least for most, least in ((known.at_most, total), (of_committed.at_most, committed))
+    )
+    committed_most = found.committed.at_most if fits and found.committed is not None else None
+    keeps = fits and committed == of_committed.at_least
     return replace(
         found,
         grade=found.grade if fits else Grade.UNKNOWN,
-        committed=found.committed if fits else Bounds(found.of_committed.at_least),
-        total=Bounds(records, known.at_most if fits else None),
-        basis=f"{found.basis}; {plural(records, 'record')} that its log had lost {were} produced again",
+        committed=found.committed if keeps else Bounds(committed, committed_most),
+        total=Bounds(total, known.at_most if fits else None),
     )
 
 
@@ -281,7 +325,7 @@ def lost_by(
         return _lost_more(planned, leader, kept, held)
     found = _with_recorded(_by_plan(planned, seen, logs), recorded)
     if recorded is not None or (leader == planned.elect and not perhaps_another):
-        return found
+        return with_saved(found, seen.saved)
     if kept is None or held is None:
         why = f"{leader} leads instead of {planned.elect}"
         if leader == planned.elect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kelr.engine.planning.saved import NOTHING_SAVED, SavedOfLoss
 from kelr.model import Check, Finding, LogAnswer, PartitionState, Passed, PlannedElection
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 
@@ -33,6 +34,8 @@ class Seen:
     refusal: str = ""
     """Why the election was refused when it was tried last, by the audit log; empty: it was not."""
     error: str = ""
+    saved: SavedOfLoss = NOTHING_SAVED
+    """What rescue files that are known hold of what the election gave up."""
 
 
 def finding_of(

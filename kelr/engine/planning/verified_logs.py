@@ -75,16 +75,22 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
         texts.append(text)
     for replica in unknown:
         if replica not in away:
-            passed, text = _came_back(planned, replica, state.leader, logs)
+            passed, text = _came_back(planned, replica, state.leader, logs, seen.saved.whole.get(replica))
             worst = max(worst, passed, key=_WORSE.index)
             texts.append(text)
     remarks = [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
     unread = planned.loss.unheard
+    saved = [one for one in away if one in seen.saved.whole]
     for replicas, why in (
-        ([one for one in away if one in unread], "not heard"),
-        ([one for one in away if one not in unread], f"not compared with that of {planned.elect}"),
+        ([one for one in away if one in unread and one not in saved], "not heard"),
+        ([one for one in away if one not in unread and one not in saved], f"not compared with that of {planned.elect}"),
     ):
         remarks += [_of_unknown_tails(replicas, why)] if replicas else []
+    remarks += [
+        f"{one} is not live: what {planned.elect} lacked of its log, as it was read, is saved in {file}"
+        for one, file in seen.saved.whole.items()
+        if one in away
+    ]
     if not texts:
         texts.insert(0, "no live replica had anything to give up")
     command = "" if worst is Passed.YES else f"kelr log-info --lineage {planned.address}"
@@ -100,8 +106,14 @@ def _unknown_tails(planned: PlannedElection, state: PartitionState) -> list[int]
     return sorted(one for one in unknown if one in state.replicas and one not in others)
 
 
-def _came_back(planned: PlannedElection, replica: int, leader: int, logs: KnownLogs) -> tuple[Passed, str]:
-    """Of a live replica whose log nobody had read or compared before the election: that of now tells nothing of it."""
+def _came_back(
+    planned: PlannedElection, replica: int, leader: int, logs: KnownLogs, saved: str | None
+) -> tuple[Passed, str]:
+    """Of a live replica whose log nobody had read or compared before the election: that of now tells nothing of it.
+
+    Args:
+        saved: the rescue file that has what the leader lacks of its log, as it was read; None: none is known.
+    """
     silence = silence_of(logs, leader) or silence_of(logs, replica)
     if silence is not None:
         return silence
@@ -113,6 +125,8 @@ def _came_back(planned: PlannedElection, replica: int, leader: int, logs: KnownL
         return Passed.NOT_YET, f"{replica} still holds what the leader lacks, and gives it up: {parts}"
     why = "read its log" if replica in planned.loss.unheard else f"compared its log with that of {planned.elect}"
     told = f"what it gave up is not known: nobody had {why} before the election"
+    if saved is not None:
+        told = f"what it gave up, as its log was read, is saved in {saved}"
     return Passed.YES, f"{replica} holds nothing that the leader lacks; {told}"
 
 

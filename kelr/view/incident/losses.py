@@ -19,7 +19,9 @@ from kelr.engine.planning.lost import (
     elected_by,
     raised,
     recorded_loss,
+    with_saved,
 )
+from kelr.engine.planning.saved import SavedLog, before_recorded, saved_of
 from kelr.engine.words import joined
 from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
 from kelr.model.audit import AuditRecord
@@ -46,7 +48,8 @@ def losses(material: Material) -> tuple[Lost, ...]:
     found: list[Lost] = []
     for address in material.partitions:
         recorded = rows.get(address, [])
-        here = [*map(_recorded, recorded), *_unrecorded(material, address, recorded)]
+        saved = () if material.done is None else material.done.saved.get(address, ())
+        here = [*(_recorded(row, saved) for row in recorded), *_unrecorded(material, address, recorded)]
         found += _with_replayed(here, address, again.get(address, 0))
     return tuple(found)
 
@@ -90,7 +93,7 @@ def worst_first(found: Sequence[Lost]) -> list[Lost]:
     return sorted(found, key=lambda one: (-known(one), ORDER.index(one.grade), one.address))
 
 
-def _recorded(row: AuditRecord) -> Lost:
+def _recorded(row: AuditRecord, saved: Sequence[SavedLog]) -> Lost:
     """An election that kelr carried out."""
     address = TopicPartition(row.topic, row.partition or 0)
     leader = _number(row.after.get("leader"))
@@ -103,10 +106,13 @@ def _recorded(row: AuditRecord) -> Lost:
         return Lost(address, leader, Grade.UNKNOWN, None, None, "audit log: no loss is recorded there", row.at_ms)
     grade, committed, total, unread = known
     accepted = accepted_in_words(row)
+    of_files = saved_of(before_recorded(row), saved)
+    left = [one for one in unread if one not in of_files.whole]
     basis = "audit log: counted just before the election"
-    basis += f"; log not read: {joined(unread)}" if unread else ""
+    basis += f"; log not read: {joined(left)}" if left else ""
     basis += f"; accepted: {accepted}" if accepted else ""
-    return Lost(address, leader, grade, committed, total, basis, row.at_ms, unread=unread, accepted=accepted)
+    found = Lost(address, leader, grade, committed, total, basis, row.at_ms, unread=unread, accepted=accepted)
+    return with_saved(found, of_files)
 
 
 def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[AuditRecord]) -> Iterator[Lost]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kelr.engine.planning.saved import SavedLog
 from kelr.model import Cluster, TopicError, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan
@@ -99,6 +100,8 @@ class Done:
     open_runs: tuple[OpenRun, ...] = ()
     journals: int = 0
     """How many journals of the cluster there are."""
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = field(default_factory=dict)
+    """What rescue files that are known hold."""
 
 
 @dataclass(frozen=True, slots=True)

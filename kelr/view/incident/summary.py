@@ -16,7 +16,7 @@ from kelr.view.incident.kinds import named
 from kelr.view.incident.losses import elr_is_on
 from kelr.view.incident.material import Look, Material
 from kelr.view.incident.tables import GRADES
-from kelr.view.lost_words import bounds_in_words
+from kelr.view.lost_words import bounds_in_words, saved_in_words
 
 _LONGEST = "longest time without a leader"
 
@@ -178,9 +178,10 @@ def _lost(material: Material, known: Figures) -> str:
     by_grade = [(grade, sum(one.grade is grade for one in known.lost)) for grade in ORDER]
     grades = ", ".join(f"{GRADES[grade]}: {many:,}" for grade, many in by_grade if many)
     condition = f" {PROMISE}" if lost.promised else ""
+    saved = f" {saved_in_words(lost)}." if lost.files else ""
     return (
         f"Committed offsets lost: {bounds_in_words(lost.committed)}{condition}."
-        f" Offsets lost in all: {bounds_in_words(lost.total)} ({count(lost.elections, 'election')}; {grades})."
+        f" Offsets lost in all: {bounds_in_words(lost.total)} ({count(lost.elections, 'election')}; {grades}).{saved}"
     )
 
 

@@ -124,6 +124,61 @@ def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
     assert "next:" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wanted", [("--plan", "plan.json"), (f"{TOPIC}:0", "--elect", "3")])
+def test_what_was_saved_is_known_when_somebody_asks_what_was_lost(
+    server: SimulatedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    wanted: tuple[str, ...],
+) -> None:
+    """Broker 1 holds four records alone, and its disk is read for a rescue file of whatever name, for the plan or in
+    the state that its election comes out of."""
+    monkeypatch.chdir(tmp_path)
+    disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    server.inside(lambda world: disks.write(world, 1, disk))
+    designation = ("-e", "designation", "--designate", "3")
+    assert kelr(server, "recover", "plan", f"{TOPIC}:0", *designation, "--out", "plan.json") == 0
+    saved = elsewhere / "mine.kelr-rescue"
+    dump = ("rescue", "dump", *wanted, "--from-replica", "1", "--log-dir", str(disk), "--out", str(saved))
+    apply = ("recover", "apply", "plan.json", "--yes", "--accept-loss", "6+")
+    assert kelr(server, *dump) == 0
+    assert kelr(server, *apply) == 0
+    eventually(server, led_by_3_and_followed)
+
+    def lost(*command: str) -> dict[str, object]:
+        capsys.readouterr()
+        kelr(server, *command, "-o", "json")
+        document = json.loads(capsys.readouterr().out)
+        return dict(document["lost"] if "lost" in document else document["items"][0]["lost"])
+
+    for number, command in enumerate((("recover", "verify"), ("recover", "status"), ("report",))):
+        asked = (*command, "plan.json") if command != ("report",) else ("report", f"a{number}.md")
+        told = lost(*asked)
+        assert (told["total"], told["saved"], told["files"]) == ([10, None], 10, ["mine.kelr-rescue"]), command
+        assert (told["unread"], told["truncated"], told["read_for_files"]) == ([], [], [1])
+    kelr(server, "recover", "verify", "plan.json")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not read before" not in said
+    assert (
+        "Saved: at least 10 of these offsets, in mine.kelr-rescue. The log of broker 1 was read for that: as it was"
+        " then, all that the new leader lacks of it is there." in said
+    )
+    assert "1 is not live: what 3 lacked of its log, as it was read, is saved in mine.kelr-rescue" in said
+    moved = saved.rename(tmp_path / "elsewhere.zip")
+    told = lost("recover", "verify", "plan.json")
+    assert (told["total"], told["saved"], told["files"], told["unread"]) == ([6, None], 0, [], [1])
+    kelr(server, "recover", "verify", "plan.json")
+    out, err = capsys.readouterr()
+    assert f"{saved} cannot be read: what it holds counts for nothing" in err
+    assert "The log of broker 1 was not read before the election." in " ".join(out.split())
+    # Where the plan's own commands write it, its name is enough: it may come from the broker's host.
+    moved.rename(tmp_path / "plan-from-1.kelr-rescue")
+    assert lost("recover", "verify", "plan.json")["saved"] == 10
+    assert "cannot be read" not in capsys.readouterr().err
+
+
 def next_of(server: SimulatedServer, capsys: pytest.CaptureFixture[str], *command: str) -> str:
     """The one next command that a command names on the screen, which its document names too."""
     assert kelr(server, *command) == 0
