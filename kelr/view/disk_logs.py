@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kelr.engine import KnownLogs
+from kelr.engine import KnownLogs, segments
 from kelr.model import LogAnswer, NotHeard, ReplicaLog, TopicPartition
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN, last_epoch_text, lineage_item, lineage_text, number_text
+from kelr.view.replicas import UNKNOWN, number_text
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 KIND = "kelr/disk-logs"
@@ -281,3 +281,24 @@ def _notes(row: DiskRow) -> Text:
     if row.not_heard is not None:
         said = (f"not heard: {row.not_heard.detail or row.not_heard.reason}", *row.notes)
     return styled(". ".join(said), Style.NOTICE) if said else ()
+
+
+def lineage_item(log: ReplicaLog) -> Json:
+    """The epochs of a log for machines, oldest first; None where they are not known."""
+    if log.lineage is None:
+        return None
+    return [{"epoch": part.epoch, "start_offset": part.start, "end_offset": part.end} for part in segments(log) or ()]
+
+
+def lineage_text(log: ReplicaLog | None) -> Text:
+    """The epochs of a log for people."""
+    if log is None or log.lineage is None:
+        return UNKNOWN
+    return plain(" ".join(f"{part.epoch}:{part.start}..{part.end}" for part in segments(log) or ()))
+
+
+def last_epoch_text(log: ReplicaLog | None) -> Text:
+    """The last epoch that was written: nothing of an empty log, which has none."""
+    if log is not None and log.last_epoch is None and log.is_empty:
+        return ()
+    return number_text(None if log is None else log.last_epoch)

@@ -10,9 +10,18 @@ from kelr.engine.words import in_short, plural
 from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError, TopicPartition
 from kelr.view.columns import Column, Json, Shown, View, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
-from kelr.view.disk_logs import DISKS, NOTES, ShownDisk, disks_document, high_watermark_text
+from kelr.view.disk_logs import (
+    DISKS,
+    NOTES,
+    ShownDisk,
+    disks_document,
+    high_watermark_text,
+    last_epoch_text,
+    lineage_item,
+    lineage_text,
+)
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN, ReplicaMarks, last_epoch_text, lineage_item, lineage_text, number_text
+from kelr.view.replicas import UNKNOWN, ReplicaMarks, number_text
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/log-info"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kelr.engine import segments
-from kelr.model import BrokerStatus, Cluster, ReplicaLog
-from kelr.view.columns import Json
+from kelr.model import BrokerStatus, Cluster
 from kelr.view.styled import Span, Style, Text, joined, plain, styled
 
 LEGEND = "marks: 2~ fenced or shutting down, 3! offline or not registered"
@@ -45,27 +43,6 @@ class ReplicaMarks:
         if replicas is None:
             return UNKNOWN
         return joined(self.one(replica, failed=replica in failed) for replica in replicas)
-
-
-def lineage_item(log: ReplicaLog) -> Json:
-    """The epochs of a log for machines, oldest first; None where they are not known."""
-    if log.lineage is None:
-        return None
-    return [{"epoch": part.epoch, "start_offset": part.start, "end_offset": part.end} for part in segments(log) or ()]
-
-
-def lineage_text(log: ReplicaLog | None) -> Text:
-    """The epochs of a log for people."""
-    if log is None or log.lineage is None:
-        return UNKNOWN
-    return plain(" ".join(f"{part.epoch}:{part.start}..{part.end}" for part in segments(log) or ()))
-
-
-def last_epoch_text(log: ReplicaLog | None) -> Text:
-    """The last epoch that was written: nothing of an empty log, which has none."""
-    if log is not None and log.last_epoch is None and log.is_empty:
-        return ()
-    return number_text(None if log is None else log.last_epoch)
 
 
 def number_text(value: int | None) -> Text:

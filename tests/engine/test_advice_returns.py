@@ -75,6 +75,35 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
     assert advice.command == ("describe", "orders:0", "--watch")
 
 
+MARKED = replace(disk(3, (0, 5), hw=5), unclean_shutdown=None)
+"""A member of the ELR whose disk has a mark of a clean shutdown, of which nobody knows whether it counts."""
+
+
+def test_who_may_have_stopped_uncleanly_waits_for_one_who_leads_with_the_same_records() -> None:
+    """2, the last known leader, is back without the five records that 3, in the ELR, and 1 hold."""
+    state, empty = leaderless((1, 3, 2), elr=(3,), last_known=(2,)), log_of(2, hw=0)
+    found = decision(state, cluster_of(live=(2,), fenced=(1, 3)), (disk(1, (0, 5), hw=0), MARKED, empty))
+    assert [(one.replica, one.clean, one.elected) for one in found.forecasts] == [
+        (1, False, None),
+        (3, True, 3),
+        (3, False, 2),
+    ]
+    assert (found.advice.action, found.advice.replica, found.advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,))
+    assert found.advice.text.startswith(
+        "Bring broker 1 back first: its log holds all that 3's does, which is in the ELR; nobody is elected by its"
+        " return, so then designate 1,"
+    )
+    assert (
+        "Keep broker 3 down until 1 leads: if it was not shut down cleanly, its return ends its place in the ELR, and"
+        " Kafka elects 2, which loses at least 5 offsets"
+    ) in found.advice.text
+    back = decision(state, cluster_of(live=(1, 2), fenced=(3,)), (log_of(1, (0, 5), hw=0), MARKED, empty)).advice
+    assert (back.action, back.replica, back.designate) == (AdviceAction.HOLD, 3, 1)
+    assert back.text.startswith(
+        "Designate 1 first: its log holds all that 3's does, which is in the ELR. Keep broker 3"
+    )
+
+
 def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
     advice = decision(leaderless((3, 2, 4), elr=(4,), last_known=(4,)), ONE_DOWN, (*DIVERGED, silent(4))).advice
     assert (advice.action, advice.replica, advice.rescue) == (

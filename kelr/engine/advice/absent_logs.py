@@ -257,6 +257,45 @@ def or_elects_another(case: Case, found: Findings, replica: int) -> str:
     return text
 
 
+def rather_another(case: Case, found: Findings, replica: int) -> Advice | None:
+    """The advice where nobody knows whether a member of the ELR was shut down cleanly, its unclean return elects one
+    without committed records, and a third, whose log holds all that the member's does, leads without that risk; None
+    where that is not so."""
+    clean, unclean = found.forecast(replica, clean=True), found.forecast(replica, clean=False)
+    if clean is None or clean.elected != replica or unclean is None or unclean.elected in {None, replica}:
+        return None
+    lost = None if unclean.loss is None else unclean.loss.committed
+    if lost is None or not lost.at_least:
+        return None
+    live, best = found.best_designation, best_to_bring_back(case, found)
+    risk = (
+        f"if it was not shut down cleanly, its return ends its place in the ELR, and Kafka elects {unclean.elected},"
+        f" which {cost_in_words(unclean.loss)}."
+    )
+    holds = f"its log holds all that {replica}'s does, which is in the ELR"
+    if live is not None and live.designate is not None and holds_all_of(case, live.designate, replica):
+        first = live.designate
+        text = f"Designate {first} first: {holds}. Keep broker {replica} down until {first} leads: {risk}"
+        return Advice(AdviceAction.HOLD, text, replica, designate=first)
+    if best is None or best == replica or not holds_all_of(case, best, replica):
+        return None
+    text = (
+        f"Bring broker {best} back first: {holds}; {_on_return(case, found, best)}. Keep broker {replica} down until"
+        f" {best} leads: {risk}"
+    )
+    otherwise, designate = or_designate(case, found, "If neither can be done")
+    alternative = f"If {best} cannot come back: bring {replica} back, and save first what its return may truncate."
+    advice = Advice(
+        AdviceAction.BRING_BACK,
+        text,
+        best,
+        " ".join(filter(None, (alternative, otherwise))),
+        designate=designate,
+        keep_down=tuple(dict.fromkeys((*kept_down_beside(case, best), replica))),
+    )
+    return with_its_return(case, found, advice, best)
+
+
 def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
     """How to get at the logs that were not read before somebody is designated: by the return of brokers that elects
     nobody, or from their disks. And those that stay down until all logs are known, since Kafka may elect somebody on

@@ -19,6 +19,7 @@ from kelr.engine.advice.absent_logs import (
     keep_worse_down,
     least_doubtful,
     or_elects_another,
+    rather_another,
     read_again_first,
     stay_down,
     with_the_best_log,
@@ -192,6 +193,9 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     stopping = stop_the_last_known_leader(case, found)
     if stopping is not None and stopping.replica == first:
         return stopping
+    another = rather_another(case, found, first) if len(awaited) == 1 else None
+    if another is not None:
+        return another
     text = _bring_one_back(case, awaited, lacking)
     unclean = found.forecast(first, clean=False)
     if case.read_from_disk(first):
