@@ -7,17 +7,19 @@ import json
 import multiprocessing
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from tests.histories.history import Played, play
 from tests.histories.shrink import shrunk
+from tests.histories.sometimes import ENOUGH, missed
 
 _SHOWN = 10
 """So many histories that went wrong are shrunk."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play them; 1 where one went wrong."""
+    """Play them; 1 where one went wrong, or where something never came about in as many as are `ENOUGH`."""
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the first one; the others follow it")
     parser.add_argument("--histories", type=int, default=10_000)
@@ -26,8 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     seeds, began = range(given.seed, given.seed + given.histories), time.monotonic()
     wrong: list[Played] = []
+    reached: Counter[str] = Counter()
     with multiprocessing.Pool(given.jobs) as pool:
         for played in pool.imap_unordered(play, seeds, chunksize=20):
+            reached.update(played.reached)
             if given.trace:
                 print("\n".join(played.trace))
             if played.wrong:
@@ -37,12 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         f"{len(seeds)} histories, {len(wrong)} wrong; {len(seeds) / minutes:,.0f} a minute with {given.jobs} processes"
     )
+    never = missed(reached) if len(seeds) >= ENOUGH else ()
+    for name in never:
+        print(f"never came about: {name}")
     for one in sorted(wrong, key=lambda played: played.seed)[:_SHOWN]:
         schedule = shrunk(one.seed, one.schedule)
         print(f"\nseed {one.seed}, shrunk: {json.dumps(schedule)}")
         last = play(one.seed, schedule)
         print("\n".join((*last.trace, *last.wrong)), flush=True)
-    return 1 if wrong else 0
+    return 1 if wrong or never else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
+from typing import Any
 
 from kelr.controller import Election, events
 from kelr.errors import ConnectError
@@ -42,7 +43,7 @@ ERRORS = (
     "BROKER_NOT_AVAILABLE",
     "POLICY_VIOLATION",
 )
-_NO_FAULT = "none"
+FAULTS = ("refused", "lost", "unanswered", "late", "garbled", "twice", "error", "error done", "one")
 
 
 @dataclass(eq=False)
@@ -95,6 +96,8 @@ class Cluster:
         self.versions.append(Version(0.0, self.beginning))
         self.strength = self.chance.strength("faults")
         """How often requests go wrong."""
+        self.impatience = self.chance.stream("impatience").choice((0.0, 1.0))
+        """How often somebody ends a kelr that gets no answer."""
         self._note_leaders()
 
     @property
@@ -133,21 +136,25 @@ class Cluster:
         self.time.note(by or "somebody else", f"{kind} {address}: {error}, {_short(before)} -> {_short(after)}")
         return error
 
-    def sent(self, process: Process, kind: str, fault: str) -> None:
+    def sent(self, kind: str, fault: str) -> None:
         """Take note of a request, and of how it goes wrong."""
+        if fault:
+            self.time.reached[f"{kind} goes wrong: {fault}"] += 1
 
     def landed(self, process: Process, kind: str) -> None:
         """Take note of a request that takes effect late."""
+        when = "after a kill" if process.killed else "after the end" if process.dead else "while it is waited for"
+        self.time.reached[f"a late {kind} lands {when}"] += 1
+        if any(one.step == "restore" for one in process.host.processes):
+            self.time.reached[f"a late {kind} lands during a restore"] += 1
 
     def draw_fault(self, random: Random) -> str | None:
         """How one request goes wrong."""
         if random.random() >= 0.4 * self.strength:
             return None
-        kind = random.choice(
-            ("refused", "lost", "unanswered", "late", "garbled", "twice", "error", "error done", "one")
-        )
+        kind = random.choice((*FAULTS, "late", "late"))
         if kind in {"late", "twice"}:
-            return f"{kind} {random.choice((3, 11, 20, 40, LATEST_S))}"
+            return f"{kind} {random.choice((3, 11, 20, 40, 60, LATEST_S))}"
         if kind in {"error", "one"}:
             return f"{kind} {random.choice(ERRORS)}"
         if kind == "error done":
@@ -173,6 +180,12 @@ class Cluster:
             for at in grown:
                 cluster = cluster.replicate(at)
         self.set(cluster)
+
+    def draw_impatience(self, random: Random) -> list[Any] | None:
+        """How, and after how many seconds, somebody ends a kelr that waits for an answer."""
+        if random.random() >= self.impatience:
+            return None
+        return [random.choice(("kill", "kill", "kill", "Ctrl-C")), random.choice((0.5, 3))]
 
     def _note_leaders(self) -> None:
         for at, state in self.now.controller.partitions.items():
@@ -219,6 +232,8 @@ class Connection:
         fault = None if cluster.well else cluster.chance.choose(f"{user}'s {kind} requests", cluster.draw_fault)
         if fault is not None:
             time.note(process.name, f"{kind} goes wrong: {fault}")
+            word, _, detail = fault.partition(" ")
+            cluster.sent(kind, "error done" if detail.startswith("done") else word)
         if fault == "refused":
             raise ConnectError("connection refused")
         self.asked(kind, process, addresses)
@@ -240,18 +255,40 @@ class Connection:
             answers[addresses[0]] = detail
         else:
             late_s = float(detail) if word in {"late", "twice"} else 0.0
-            time.at(time.now_s + min(max(late_s, held_s), LATEST_S), done)
+
+            def lands() -> None:
+                if max(late_s, held_s) > 1:
+                    cluster.landed(process, kind)
+                done()
+
+            time.at(time.now_s + min(max(late_s, held_s), LATEST_S), lands)
             if word == "twice":
                 time.at(time.now_s + held_s, done)
             answered = word not in {"unanswered", "garbled"} and max(held_s, late_s) < cluster.patience.answered_s
             wait_s = max(held_s, late_s) + QUICK_S
             if not answered and word != "garbled":
                 wait_s = cluster.patience.answered_s
-        process.elapse(min(wait_s, cluster.patience.answered_s))
+        if not answered and word != "garbled":
+            self._wait_impatiently(kind, wait_s)
+        else:
+            process.elapse(min(wait_s, cluster.patience.answered_s))
         process.seam(f"after {kind}")
         if word == "error" and detail.startswith("done"):
             return dict.fromkeys(addresses, detail.removeprefix("done "))
         return {at: answers.get(at, NO_ANSWER) if answered else NO_ANSWER for at in addresses}
+
+    def _wait_impatiently(self, kind: str, seconds: float) -> None:
+        """No answer comes: who looks on may have enough of that."""
+        cluster, process = self.cluster, self.process
+        source = f"{process.who.user}'s impatience"
+        struck = None if cluster.well else cluster.chance.choose(source, cluster.draw_impatience)
+        if struck is None:
+            process.elapse(seconds)
+            return
+        kind_of_end, after_s = struck
+        process.elapse(after_s)
+        process.given_up = True
+        process.strike(kind_of_end, f"wait for {kind}")
 
 
 class HistorySource(SnapshotSource):

@@ -226,6 +226,8 @@ class MemoryFiles(Files):
         self._seam = seam
         self._open: dict[int, _Open] = {}
         self._gone = False
+        self.writing = b""
+        """What was to be written last."""
 
     def exit(self) -> None:
         """The process has ended, in whatever way: its descriptors are closed, its locks given back."""
@@ -270,6 +272,7 @@ class MemoryFiles(Files):
 
     def write(self, descriptor: int, data: bytes) -> int:
         opened = self._of(descriptor)
+        self.writing = data
         told = self._at("write", opened.path)
         if opened.access not in _WRITES:
             raise _error(errno.EBADF)

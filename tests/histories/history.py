@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +19,7 @@ from tests.histories.judge import Judge
 from tests.histories.machines import Host, Time
 from tests.histories.people import Fate, Operator
 from tests.histories.rescue import Records
+from tests.histories.sometimes import Noted
 from tests.recovery.simulated import leaderless
 
 _LAYOUTS = ([[3, 1, 2]], [[2, 3, 1]], [[3, 1, 2], [2, 3, 1]], [[3, 2, 1], [1, 3, 2]])
@@ -34,6 +36,8 @@ class Played:
     """What must not be; empty: all is well."""
     schedule: Schedule
     trace: tuple[str, ...]
+    reached: Mapping[str, int]
+    """How often what `sometimes` names came about."""
 
     @property
     def digest(self) -> str:
@@ -45,10 +49,12 @@ def play(seed: int, written: Schedule | None = None) -> Played:
     """Play the history of a seed, or a written one; the seed then chooses what a power cut leaves."""
     history = _History(Chance(seed, written))
     try:
-        history.play()
+        with Noted(history.time.reached):
+            history.play()
     except Exception as error:  # kelr broke, or this did
         history.judge.say(f"broke: {error!r}")
-    return Played(seed, tuple(history.judge.wrong), history.chance.chosen, tuple(history.time.trace))
+    time = history.time
+    return Played(seed, tuple(history.judge.wrong), history.chance.chosen, tuple(time.trace), time.reached)
 
 
 class _History:

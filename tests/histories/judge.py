@@ -18,6 +18,7 @@ from tests.histories.cluster import Cluster
 from tests.histories.machines import Host, Killed, Process
 from tests.histories.people import Fate, Operator, Told
 from tests.histories.rescue import Records, Replayed, saved_values
+from tests.histories.sometimes import REFUSED
 from tests.recovery.simulated import TOPIC
 
 STEPS = {"reorder": {"reorder", "restore"}, "elect": {"elect"}, "config": {"config"}}
@@ -44,6 +45,7 @@ class Judge:
         if process.dead:
             self.say(f"{process.name} is dead, and asks for {kind} {list(map(str, addresses))}")
         line = self._last_line(process)
+        process.step = "" if line is None else line.get("step", "config")
         process.host.time.note(process.name, f"line {None if line is None else line.get('step')}")
         if process.host.disk_failed and not process.disk_failed:
             return  # that was told to one before it: no sync of its own fails, and none brings its lines there
@@ -182,8 +184,14 @@ class Judge:
         process = told.process
         if told.error is not None and not isinstance(told.error, Killed | KeyboardInterrupt | KelrError):
             self.say(f"{process.name} broke: {told.error!r}")
+        reached = cluster.time.reached
+        if isinstance(told.result, Replayed):
+            reached.update(f"replay told {what}" for what in told.result.words)
         for one in told.results:
             at = one.address
+            reached[f"told {one.ended}"] += 1
+            if one.ended is Ended.REFUSED:
+                reached.update(f"told refused: {text}" for text in REFUSED if one.text.startswith(text))
             led = (at, one.leader, one.leader_epoch)
             if one.leader_epoch is not None and led not in cluster.led:
                 self.say(f"{process.name} told that {at} was led by {one.leader} in epoch {one.leader_epoch}")

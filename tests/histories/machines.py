@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import heapq
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,8 @@ class Time:
         self._hub = greenlet.getcurrent()
         self.trace: list[str] = []
         """All that happened, one line each."""
+        self.reached: Counter[str] = Counter()
+        """How often what `sometimes` names has come about."""
 
     def at(self, when_s: float, do: Callable[[], object]) -> None:
         """Do this then, or now where that is past."""
@@ -83,6 +86,8 @@ class Host:
     boots: int = 0
     booted_s: float = 0.0
     processes: list[Process] = field(default_factory=list)
+    mends_killed: set[Path] = field(default_factory=set)
+    """Journals of which the last who mended was killed."""
     saved: list[Path] = field(default_factory=list)
     """Rescue files that somebody was told of."""
 
@@ -135,6 +140,12 @@ class Process(Ground):
         self.begun_s = host.time.now_s
         self.suspended_s = 0.0
         self.dead = False
+        self.killed = False
+        """Whether that is how it ended."""
+        self.given_up = False
+        """Whether somebody ended it who had waited for long enough."""
+        self.step = ""
+        """What its last line on the disk says that it is about to ask for."""
         self.files = host.disk.process(self._at_file)
         self.journal: Path | None = None
         """The journal that it writes."""
@@ -177,18 +188,23 @@ class Process(Ground):
         """The process is at a moment where something may happen to it."""
         self._alive(name)
         if self._torn:
-            self.dead = True
+            self.dead = self.killed = True
             raise Killed(name)
         struck = self._chance.choose(f"{self.who.user}'s seams", self._draw)
         if struck is None:
             return
-        self.host.time.note(self.name, f"{struck} at {name}")
         kind, _, how_much = struck.partition(" by ")
+        self.strike(kind, name, how_much)
+
+    def strike(self, kind: str, name: str, how_much: str = "") -> None:
+        """This happens to it at this moment."""
+        self.host.time.note(self.name, f"{kind}{how_much and f' by {how_much}'} at {name}")
+        self.host.time.reached[f"{kind} at {name}"] += 1
         if kind == "kill":
-            self.dead = True
+            self.dead = self.killed = True
             raise Killed(name)
         if kind == "power cut":
-            self.dead = True
+            self.dead = self.killed = True
             if not self.host.disk_failed:  # what it had failed to take before is gone then, and nothing helps
                 self.host.power_cut()
             raise Killed(name)
@@ -203,13 +219,17 @@ class Process(Ground):
     def kill(self) -> None:
         """Of another process: this one is gone."""
         if not self.dead:
-            self.dead = True
+            self.dead = self.killed = True
             self._wait += 1
             self.host.time.at(self.host.time.now_s, self._here.switch)
 
     def end(self) -> None:
         """It has ended, one way or another."""
         self.dead = True
+        if self.journal is not None and self.command in {"recover resume", "recover undo"}:
+            if self.killed and self.journal in self.host.mends_killed:
+                self.host.time.reached["a mend is killed in a mend"] += 1
+            (self.host.mends_killed.add if self.killed else self.host.mends_killed.discard)(self.journal)
         self.files.exit()
         self.host.processes.remove(self)
 
@@ -225,12 +245,14 @@ class Process(Ground):
             return None
         if path.parent.name == "journals":
             self.journal = path
-        self.seam(f"{call} {'part' if path.suffix == '.part' else path.name}")
+        self.seam(f"{call} {_kind(path)}")
         failure = self._chance.choose(f"{self.who.user}'s disk", self._draw_failure)
         if failure is None or call not in {"write", "fsync"}:
             return None
         self.host.time.note(self.name, f"{failure} at {call} {path.name}")
         self.disk_failed = True
+        if failure in {"EIO", "ENOSPC"} and call == ("fsync" if failure == "EIO" else "write"):
+            self.host.time.reached[f"{failure} at {_kind(path)}"] += 1
         if failure == "EIO" and call == "fsync" and path.suffix == ".jsonl":
             self.host.disk_failed = True
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -238,6 +260,7 @@ class Process(Ground):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if failure.startswith("torn") and call == "write":
             self._torn = True
+            self.host.time.reached[f"torn {_line(self.files.writing)} of {_kind(path)}"] += 1
             return int(failure.removeprefix("torn "))
         return None
 
@@ -251,11 +274,27 @@ class Process(Ground):
             raise Killed(what)
 
     def _draw(self, random: Random) -> str | None:
-        if random.random() >= 0.05 * self._strength:
+        # A rescue has few moments, and few histories have one.
+        if random.random() >= (0.2 if self.command.startswith("rescue") else 0.05) * self._strength:
             return None
-        kind = random.choices(("kill", "power cut", "Ctrl-C", "suspend", "clock"), (4, 1, 3, 1, 1))[0]
+        kind = random.choices(("kill", "power cut", "Ctrl-C", "suspend", "clock"), (4, 2, 3, 1, 1))[0]
         if kind == "suspend":
             return f"suspend by {random.choice((1, 15, 70, 300, 3600))}"
         if kind == "clock":
             return f"clock by {random.choice((1, 10, 90, 3600)) * random.choice((-1, 1))}"
         return kind
+
+
+def _kind(path: Path) -> str:
+    """Of which of kelr's files a path is."""
+    if path.parent.name in {"journals", "replays"} and path.suffix == ".jsonl":
+        return "journal" if path.parent.name == "journals" else "replay journal"
+    kinds = {".part": "part", ".jsonl": "audit log", ".kelr-rescue": "rescue file", "": "directory"}
+    return kinds.get(path.suffix, path.name)
+
+
+def _line(data: bytes) -> str:
+    """Which line of a file of lines this is."""
+    first = data.startswith((b'{"line":"begin"', b'{"kind":"kelr-rescue-replay"'))
+    last = data.startswith((b'{"line":"end"', b'{"finished"'))
+    return "first line" if first else "last line" if last else "line in the middle"

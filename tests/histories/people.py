@@ -73,6 +73,17 @@ class Operator:
             pause_s = self.chance.choose(f"{name}'s pauses", lambda random: random.choice((None, 1, 10, 60, 300)))
             self.cluster.time.wait(pause_s or 0.1)
             self.next_command(strength)
+            if self.told and self.told[-1].process.given_up:
+                self._again(strength)
+
+    def _again(self, strength: float) -> None:
+        """Whoever did not wait for an answer goes on at once; somebody may set the clock right meanwhile."""
+        name = self.who.user
+        set_by_s = self.chance.choose(f"{name}'s clock", lambda random: random.choice((None, 90, 90, 3600, -90)))
+        self.host.set_by_ms += (set_by_s or 0) * 1000
+        self.cluster.time.wait(1)
+        mends = self.chance.choose(f"{name}'s mends", lambda random: random.choice((None, "undo")))
+        self.put_right(undo if mends == "undo" else resume, strength)
 
     def next_command(self, strength: float) -> None:
         """Puts right what is open, or begins something."""
@@ -253,7 +264,7 @@ def _draw_options(random: Random) -> dict[str, Any] | None:
 
 
 def _draw_dump(random: Random) -> str | None:
-    return random.choice((None, None, None, "then replay", "then replay", "only"))
+    return random.choice((None, None, None, None, None, "then replay", "then replay", "only"))
 
 
 def _draw_before_replay(random: Random) -> float | None:

@@ -193,7 +193,7 @@ class HistoryProducer:
         word, _, detail = (fault or "").partition(" ")
         request = [one for one, _ in self._sent]
         ends_s = time.now_s + TIMEOUT_S
-        cluster.sent(process, "produce", word)
+        cluster.sent("produce", word)
         if word == "error":
             time.at(time.now_s + QUICK_S, partial(self._fail, detail))
             return
@@ -307,6 +307,20 @@ class Replayed:
         """Partitions that did not get all of theirs, as it says, and why."""
         failed = {one.partition.source: one.error for one in self.produced if one.error}
         return {**{one.source: one.why for one in self.plan.skipped}, **failed}
+
+    @property
+    def words(self) -> Iterator[str]:
+        """Of what came of it."""
+        if self.plan.skipped:
+            yield "a skipped partition"
+        if self.moved:
+            yield "an election"
+        if any(one.error for one in self.produced):
+            yield "an error"
+        elif self.produced:
+            yield "all"
+        else:
+            yield "nothing left"
 
 
 def dump_records(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from tests.histories.found import FOUND
 from tests.histories.history import play
 from tests.histories.shrink import shrunk
+from tests.histories.sometimes import missed, wanted
 
 SAMPLE = 1000
 """`make histories` plays more."""
@@ -26,6 +28,17 @@ def test_a_sample(part: int) -> None:
 def test_what_went_wrong_once(name: str) -> None:
     played = play(*FOUND[name])
     assert not played.wrong, played.trace
+
+
+def test_what_never_came_about_is_named() -> None:
+    reached: Counter[str] = Counter()
+    for seed in range(20):
+        reached.update(play(seed).reached)
+    never = set(missed(reached))
+    assert missed({}) == tuple(dict.fromkeys(wanted()))
+    assert "told done" not in never
+    assert never < set(wanted())
+    assert any(name.startswith("refused by recovery/shelf.py: refuse_open_journals") for name in wanted())
 
 
 def test_a_history_is_the_same_from_its_schedule() -> None:
