@@ -149,7 +149,8 @@ def _remember(session: Session, saved: Dump, found: Found) -> None:
     states = {choice.state.address: choice.state for choice in found.choices}
     tails: dict[TopicPartition, list[SavedTail]] = {}
     for tail in saved.manifest.tails:
-        tails.setdefault(tail.address, []).append(tail)
+        if tail.records:
+            tails.setdefault(tail.address, []).append(tail)
     who = by(whoever_runs_this() if found.source is None else who_changes(session))
     at_ms = now_ms()
     lines = [

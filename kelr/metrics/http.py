@@ -100,7 +100,7 @@ def ask(
                 date_s = _date_s(response.headers.get("date"))
                 return Answer(response.status_code, content, response.headers.get("content-type", ""), date_s)
         except httpx.TimeoutException as error:
-            raise NotHeardError(f"no answer within {timeout_s:g} s") from error
+            raise NotHeardError(f"no answer within {round(timeout_s, 1):g} s") from error
         except httpx.TransportError as error:
             raise _transport(error, question.url) from error
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost
-from kelr.engine.planning.saved import NO_FILES, SavedLog, SavedOfLoss, before, saved_of
+from kelr.engine.planning.saved import NO_FILES, SavedLog, SavedOfLoss
 from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
@@ -178,7 +178,7 @@ def status(
             known = Recorded.of(audit.read(state_directory, cluster_id=cluster_id, files=files))
     except BadInputError as error:
         garbled.append(error.message)
-    of_loss = {one.address: saved_of(before(one, named), saved.get(one.address, ())) for one in elections}
+    of_loss = {one.address: known.saved(one, named or "", saved.get(one.address, ())) for one in elections}
     return RecoveryStatus(
         cluster_id=cluster_id,
         at_work=_at_work(state_directory, cluster_id, files),

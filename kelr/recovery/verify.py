@@ -9,7 +9,7 @@ from typing import Protocol
 from kelr.engine import effective_min_isr
 from kelr.engine.planning.identity import plan_id
 from kelr.engine.planning.lost import Lost
-from kelr.engine.planning.saved import NO_FILES, SavedLog, before, saved_of
+from kelr.engine.planning.saved import NO_FILES, SavedLog
 from kelr.engine.planning.verification import Seen, findings
 from kelr.model import (
     Finding,
@@ -102,7 +102,7 @@ def verify(
     known = Recorded.of(recorded)
     name = plan_id(plan)
     refusals = {one.address: known.refusal(one, name) for one in plan.elections}
-    of_loss = {one.address: saved_of(before(one, name), saved.get(one.address, ())) for one in plan.elections}
+    of_loss = {one.address: known.saved(one, name, saved.get(one.address, ())) for one in plan.elections}
     seen = {
         at: replace(one, late_until_ms=known.late_until_ms(at, now), refusal=refusals[at], saved=of_loss[at])
         for at, one in round_.look([one.address for one in plan.elections], progress).items()

@@ -81,7 +81,7 @@ def lost_in_words(lost: LostInAll) -> str:
 def saved_in_words(lost: LostInAll) -> str:
     """What rescue files hold of it, by their manifests: ``Saved: at least 90 of these offsets, in x.kelr-rescue``."""
     many = f"at least {lost.saved:,} of these offsets" if lost.saved else "none of these offsets"
-    return f"Saved: {many}, in {joined(lost.files)}"
+    return f"Saved: {many}, in {joined(lost.files)}, by what the file says of itself (kelr rescue show reads it)"
 
 
 def _some(found: Sequence[Lost], many: int) -> str:

@@ -174,8 +174,9 @@ def test_lost_records_are_saved_and_brought_back(
     assert main([*replay, "--yes", "-o", "json"]) == 0
     assert [item["already"] for item in json.loads(capsys.readouterr().out)["items"]] == lost
     lines = [json.loads(line) for line in (state / "audit.jsonl").read_text().splitlines()]
-    rescued = [(line["partition"], line["result"]) for line in lines if line["what"] == "rescue"]
-    assert rescued == [(0, "begun"), (1, "begun"), (0, "done"), (1, "done")]
+    rescued = [(line["command"], line["partition"], line["result"]) for line in lines if line["what"] == "rescue"]
+    assert rescued[-4:] == [("rescue replay", number, result) for result in ("begun", "done") for number in (0, 1)]
+    assert set(rescued[:-4]) == {("rescue dump", number, "done") for number in (0, 1)}
 
 
 @pytest.mark.usefixtures("state")

@@ -129,5 +129,6 @@ def test_the_cluster_and_its_quorum(run: Run, server: SimulatedServer) -> None:
     wanted = ("--entity-type", "brokers", "--entity-default", "--add-config", "min.insync.replicas=1")
     run("kafka-configs.sh", "--alter", *wanted)
     assert server.inside(lambda world: world.running.cluster.controller.cluster.min_isr) == 1
-    assert "4.3-IV0" in run("kafka-features.sh", "describe")
+    # The level of Kafka 4.4, which has no name in the tools of 4.3.
+    assert "UNKNOWN 33" in run("kafka-features.sh", "describe")
     assert run("kafka-consumer-groups.sh", "--list").split() == []

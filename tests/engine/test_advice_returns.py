@@ -99,9 +99,13 @@ def test_who_may_have_stopped_uncleanly_waits_for_one_who_leads_with_the_same_re
     ) in found.advice.text
     back = decision(state, cluster_of(live=(1, 2), fenced=(3,)), (log_of(1, (0, 5), hw=0), MARKED, empty)).advice
     assert (back.action, back.replica, back.designate) == (AdviceAction.HOLD, 3, 1)
-    assert back.text.startswith(
-        "Designate 1 first: its log holds all that 3's does, which is in the ELR. Keep broker 3"
-    )
+    assert back.text.startswith("Designate 1 first, which loses an UNKNOWN number of offsets;")
+    assert "its log holds all that 3's does, which is in the ELR. Keep broker 3 down until 1 leads" in back.text
+    # What held more once is not held by anybody else for sure, nor is what nobody has read.
+    held_more, unread = replace(MARKED, may_have_held_more=True), silent(2)
+    for logs in ((log_of(1, (0, 5), hw=0), held_more, empty), (log_of(1, (0, 5), hw=0), MARKED, unread)):
+        other = decision(state, cluster_of(live=(1, 2), fenced=(3,)), logs).advice
+        assert "holds all that 3's does" not in other.text
 
 
 def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:

@@ -265,7 +265,9 @@ def rather_another(case: Case, found: Findings, replica: int) -> Advice | None:
     if clean is None or clean.elected != replica or unclean is None or unclean.elected in {None, replica}:
         return None
     lost = None if unclean.loss is None else unclean.loss.committed
-    if lost is None or not lost.at_least:
+    member = case.logs.ranked.get(replica)
+    cut = member is None or member.may_have_held_more or case.logs.lacks_committed(replica)
+    if lost is None or not lost.at_least or case.logs.unranked or cut:
         return None
     live, best = found.best_designation, best_to_bring_back(case, found)
     risk = (
@@ -275,9 +277,12 @@ def rather_another(case: Case, found: Findings, replica: int) -> Advice | None:
     holds = f"its log holds all that {replica}'s does, which is in the ELR"
     if live is not None and live.designate is not None and holds_all_of(case, live.designate, replica):
         first = live.designate
-        text = f"Designate {first} first: {holds}. Keep broker {replica} down until {first} leads: {risk}"
+        text = (
+            f"Designate {first} first, which {cost_in_words(live.loss)}: {holds}. Keep broker {replica} down until"
+            f" {first} leads: {risk}"
+        )
         return Advice(AdviceAction.HOLD, text, replica, designate=first)
-    if best is None or best == replica or not holds_all_of(case, best, replica):
+    if best is None or best == replica or case.read_before(best) or not holds_all_of(case, best, replica):
         return None
     text = (
         f"Bring broker {best} back first: {holds}; {_on_return(case, found, best)}. Keep broker {replica} down until"

@@ -126,7 +126,7 @@ def saved_of(state: BeforeElection | None, saved: Sequence[SavedLog]) -> SavedOf
     start = max(state.log_start, *(one.log.log_start or 0 for one in fitting))
     lacked = [(one, _lacked(one.parts, state.log, start)) for one in fitting]
     committed = [part for one, parts in lacked for part in _below(parts, one.log.high_watermark or 0)]
-    whole = {one.replica: one.file for one in fitting if _is_whole(one, state.log)}
+    whole = {one.replica: one.file for one in fitting if _is_of_before(one, state) and _is_whole(one, state.log)}
     files = {*whole.values(), *(one.file for one, parts in lacked if parts)}
     many = count_distinct(part for _, parts in lacked for part in parts)
     return SavedOfLoss(many, count_distinct(committed), tuple(sorted(files)), whole)
@@ -156,6 +156,13 @@ def _lacked(parts: Parts, elected: LogEvidence, start: int) -> Parts:
 
 def _below(parts: Parts, offset: int) -> Parts:
     return frozenset((epoch, first, min(until, offset)) for epoch, first, until in parts if first < offset)
+
+
+def _is_of_before(one: SavedLog, state: BeforeElection) -> bool:
+    """Whether the log was certainly read before the election: one that ends where the elected one does, and was read in
+    another state than that without leader, may have truncated to it already."""
+    elected = state.log
+    return one.leader_epoch == state.leader_epoch or bool(_lacked(one.parts, elected, state.log_start))
 
 
 def _is_whole(one: SavedLog, elected: LogEvidence) -> bool:

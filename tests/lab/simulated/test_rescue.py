@@ -162,8 +162,9 @@ def test_what_was_saved_is_known_when_somebody_asks_what_was_lost(
     said = " ".join(capsys.readouterr().out.split())
     assert "not read before" not in said
     assert (
-        "Saved: at least 10 of these offsets, in mine.kelr-rescue. The log of broker 1 was read for that: as it was"
-        " then, all that the new leader lacks of it is there." in said
+        "Saved: at least 10 of these offsets, in mine.kelr-rescue, by what the file says of itself (kelr rescue show"
+        " reads it). The log of broker 1 was read for that: as it was then, all that the new leader lacks of it is"
+        " there." in said
     )
     assert "1 is not live: what 3 lacked of its log, as it was read, is saved in mine.kelr-rescue" in said
     moved = saved.rename(tmp_path / "elsewhere.zip")
