@@ -24,6 +24,7 @@ from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.recovering import PLAN_FILE, reporter, rescue_commands, source_with
+from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.controller import choose_rules
@@ -50,6 +51,7 @@ from kelr.recovery.places import state_directory
 from kelr.sources.base import Source, silence_of
 from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
+from kelr.view.describe import NOTHING_READ
 from kelr.view.explain_report import not_known_in_words
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
@@ -89,10 +91,14 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     else:
         refuse_open(session, plan)
         applied = _apply(session, source, wanted, plan, errors=errors, context=context)
+    seen = bool(found.decisions or found.left_out or errors) or sees_any(source, wanted.selection)
+    if not seen:
+        session.output.note(NOTHING_READ)
     refuse_without_controller(source, plan)
     error = ended(plan, applied, errors)
     if error is not None:
         raise error
+    fail_unseen(seen=seen)
 
 
 # Reading.

@@ -52,6 +52,8 @@ def kelr(server: SimulatedServer, *arguments: str) -> int:
         ("doctor", "--only", "leaderless", "--check"),
         ("explain",),
         ("recover", "plan"),
+        ("elect", "-e", "unclean", "--all-topic-partitions", "--yes"),
+        ("elect", "-e", "preferred", "--all-topic-partitions", "--dry-run"),
         ("recover", "plan", "-e", "unclean", "--markdown"),
     ],
     ids=" ".join,
