@@ -198,8 +198,10 @@ def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str,
         return left[0] if left else ("recover", then, str(options.plan))
     if all(choice.leads for choice in chosen):
         return ("rescue", "replay", str(options.out), "--dry-run") if saved else ("explain", *targets)
-    leaders = {choice.leader for choice in chosen}
-    if len(leaders) == 1 and leaders <= set(found.source.cluster().live):
+    leaders, live = {choice.leader for choice in chosen}, set(found.source.cluster().live)
+    # Where somebody else leads there is nothing to elect.
+    led = any(choice.state.leader in live for choice in chosen)
+    if len(leaders) == 1 and leaders <= live and not led:
         return ("elect", "--election-type", "designation", "--designate", str(*leaders), *targets)
     return ("explain", *targets)
 

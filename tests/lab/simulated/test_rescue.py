@@ -124,6 +124,17 @@ def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
     assert "next:" not in capsys.readouterr().err
 
 
+def test_nobody_is_sent_to_elect_where_somebody_leads(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elect = ("elect", "--election-type", "designation", "--designate", "3", f"{TOPIC}:0", "--yes")
+    assert kelr(server, *elect, "--accept-loss", "6+") == 0
+    eventually(server, led_by_3_and_followed)
+    capsys.readouterr()
+    dump = ("rescue", "dump", f"{TOPIC}:0", "--elect", "2", "--out", str(tmp_path / "saved.kelr-rescue"))
+    assert next_of(server, capsys, *dump) == f"kelr explain {TOPIC}:0 -b {server.bootstrap_servers}"
+
+
 @pytest.mark.parametrize("wanted", [("--plan", "plan.json"), (f"{TOPIC}:0", "--elect", "3")])
 def test_what_was_saved_is_known_when_somebody_asks_what_was_lost(
     server: SimulatedServer,
