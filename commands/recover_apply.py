@@ -159,28 +159,31 @@ def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
 
 @nothing_changed_yet()
 def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Source) -> Plan:
-    """A plan that a person has edited comes down to that person's choices; all else is found out anew."""
-    addresses = [one.address for one in edited.elections]
-    if not addresses:
+    """A plan of which a person has edited elections comes down to that person's choices there, and all else of them is
+    found out anew. The others stand on what they were planned on, and are refused where that has changed."""
+    changed = frozenset(saved.edited_elections)
+    wanted = [one.address for one in edited.elections if one.address in changed]
+    note = f"{partitions_in_words(len(wanted))} of the plan edited, {saved.removed} taken out since kelr wrote it"
+    if not wanted:
+        session.output.note(note)
         return edited
-    changed = len([one for one in saved.edited_elections if one in set(addresses)])
-    session.output.note(
-        f"{partitions_in_words(changed)} of the plan edited, {saved.removed} taken out since kelr wrote it:"
-        " what it loses and stands on is worked out again"
-    )
+    session.output.note(f"{note}: what the edited ones lose and stand on is worked out again")
     made = make_plan(
         source,
-        selection_of(addresses),
+        selection_of(wanted),
         saved.wishes(),
         clock_ms=MACHINE.now_ms,
         lifetime_ms=max(1, edited.expires_at_ms - MACHINE.now_ms()),
         elections=elections_on_record(source, session.output.note),
     )
     if session.output.format.for_people:
-        for line in edited_lines(Layout(session.output.width), edited, made.plan):
+        part = replace(edited, elections=tuple(one for one in edited.elections if one.address in changed))
+        for line in edited_lines(Layout(session.output.width), part, made.plan):
             session.output.line(line)
         session.output.line()
-    return made.plan
+    again = {one.address: one for one in made.plan.elections}
+    elections = (again.get(one.address) if one.address in changed else one for one in edited.elections)
+    return replace(made.plan, elections=tuple(one for one in elections if one is not None))
 
 
 @nothing_changed_yet()

@@ -381,6 +381,19 @@ def test_an_edited_plan_is_worked_out_again_and_asked_for_anew(kelr: Kelr, world
     assert (leaders(world), orders(world)) == ([3, None, None, None], before)
 
 
+def test_what_nobody_edited_is_refused_where_it_has_changed(kelr: Kelr, world: World, planned: str) -> None:
+    """The plan was carried out once, and its partitions are leaderless again: taking one election out does not make the
+    others new ones."""
+    assert apply(kelr, "--yes", "--accept-loss", "99+").code == 0
+    dies(world, 2)()
+    assert leaders(world) == [None] * 4
+    edit(planned, lambda document: document["elections"].pop())
+    ran = apply(kelr, "--yes", "--accept-loss", "unknown")
+    assert (ran.code, leaders(world)) == (6, [None] * 4)
+    assert "0 partitions of the plan edited, 1 taken out since kelr wrote it" in ran.err
+    assert "what the plan stood on has changed" in ran.out
+
+
 def test_an_edited_plan_with_a_typo_names_file_and_place(kelr: Kelr, world: World, planned: str) -> None:
     edit(planned, lambda document: document["elections"][0].update(elcet=document["elections"][0].pop("elect")))
     ran = apply(kelr, "--yes")
