@@ -104,11 +104,13 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
         yield f"What only {only} held is gone, and no request tells how much it was."
     left = [one for one in lost.unread if one not in lost.truncated]
     if left:
-        disk = agree(len(left), "Its disk", "Their disks")
+        many, leaders = len(left), agree(lost.elections, "leader", "leaders")
+        follow, have = agree(many, "it follows", "they follow"), agree(many, "it has", "they have")
+        disks, them = agree(many, "its disk", "their disks"), agree(many, "it", "them")
         yield (
-            f"What only {brokers(left)} {agree(len(left), 'holds', 'hold')} is lost when"
-            f" {agree(len(left), 'it returns', 'they return')}. {disk} may still tell: before that, save"
-            f" {agree(len(left), 'it', 'them')} with kelr rescue dump --log-dir DIRECTORY."
+            f"What only {brokers(left)} held is lost once {follow} the new {leaders}. If {have} not been back since,"
+            f" {disks} may still tell: save {them} with kelr rescue dump --log-dir DIRECTORY before"
+            f" {agree(many, 'it starts', 'they start')}."
         )
     if lost.files:
         yield f"{saved_in_words(lost)}."

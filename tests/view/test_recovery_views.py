@@ -191,7 +191,10 @@ def test_what_was_not_read_before_the_elections_is_named_and_what_was_accepted_f
     assert "Broker 1 follows the new leader. What only it held is gone, and no request tells how much it was." in text
     assert f"Accepted: {words}." in text
     text = " ".join(shown(Verified(PLAN, findings(planned, seen()), NOW_MS, (away,))).split())
-    assert "What only broker 1 holds is lost when it returns. Its disk may still tell" in text
+    assert (
+        "What only broker 1 held is lost once it follows the new leader. If it has not been back since, its disk may"
+        " still tell: save it with kelr rescue dump --log-dir DIRECTORY before it starts."
+    ) in text
 
 
 def test_a_replica_that_is_away_is_named_though_all_is_well() -> None:
