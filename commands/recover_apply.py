@@ -165,7 +165,9 @@ def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Sou
     wanted = [one.address for one in edited.elections if one.address in changed]
     note = f"{partitions_in_words(len(wanted))} of the plan edited, {saved.removed} taken out since kelr wrote it"
     if not wanted:
-        session.output.note(note)
+        session.output.note(
+            note if saved.removed else "the plan was edited since kelr wrote it, and none of its elections"
+        )
         return edited
     session.output.note(f"{note}: what the edited ones lose and stand on is worked out again")
     made = make_plan(

@@ -46,17 +46,16 @@ def known_files(
     for path in paths:
         try:
             manifest, sha256 = read_head(path, files)
-        except BadInputError as error:
+        except BadInputError:
             unread.append(str(path))
-            named.setdefault(str(path), error.message)
             continue
         if manifest.cluster_id == cluster_id and sha256 not in read:
             read.add(sha256)
             for log in _logs(path, manifest, epochs.get(sha256, {})):
                 found.setdefault(log.address, []).append(log)
-    return found, [
-        f"{path} cannot be read: what it holds counts for nothing" for path in unread if named[path] not in read
-    ]
+    # One that was moved is read where it is now.
+    lacking = [path for path in unread if named.get(path) not in read]
+    return found, [f"{path} cannot be read: what it holds counts for nothing" for path in lacking]
 
 
 def _logs(path: Path, manifest: Manifest, epochs: Mapping[TopicPartition, int]) -> Iterable[SavedLog]:

@@ -14,7 +14,7 @@ from kelr.model import Broker, BrokerStatus, ConfigSource, Features, PartitionSt
 from kelr.sources.base import Page
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, pages, topic_configs
-from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.live.transport import Failure, FailureKind, NodeId
 from tests.sources.fake_cluster import BEFORE_3_8, KAFKA_2_4, MODERN, FakeCluster, FakeTransport
 from tests.sources.samples import CLUSTER, PARTITIONS, fake_cluster, state
 
@@ -398,3 +398,45 @@ def test_configs_that_nobody_tells_any_more_are_errors_and_not_the_end() -> None
     assert source.topic_configs(["orders"]) == {"orders": TopicConfig(error="REQUEST_TIMED_OUT")}
     cluster.before = lambda _node, _name: Failure(FailureKind.UNSUPPORTED, "no such request")
     assert source.topic_configs(["orders"]) == {"orders": TopicConfig(error="UNSUPPORTED_VERSION")}
+
+
+class _CutOff(FakeTransport):
+    """The bootstrap server is a broker that no controller reaches: it tells what it knew when that began."""
+
+    def __init__(self, cluster: FakeCluster, old: FakeCluster) -> None:
+        super().__init__(cluster)
+        self._now, self._old = cluster, old
+
+    def exchange(self, node: NodeId, request: Any, *, timeout_s: float | None = None) -> Any:
+        self.cluster = self._old if node == "bootstrap-0" else self._now
+        return super().exchange(node, request, timeout_s=timeout_s)
+
+
+def _asks_the_controller(_node: NodeId, name: str) -> Failure | None:
+    asks = name in {"DescribeQuorum", "ListPartitionReassignments"}
+    return Failure(FailureKind.TIMED_OUT, "no answer in time") if asks else None
+
+
+def test_what_a_broker_tells_that_is_cut_off_from_the_controller_is_not_taken() -> None:
+    """Brokers, features and partitions are those that a broker knows through which the controller answers."""
+    now, old = fake_cluster(), fake_cluster()
+    everybody_live = tuple(replace(one, status=BrokerStatus.LIVE) for one in CLUSTER.brokers)
+    old.cluster = replace(CLUSTER, brokers=everybody_live, features=Features(finalized={"metadata.version": 7}))
+    old.partitions = {at: replace(one, leader_epoch=0) for at, one in old.partitions.items()}
+    old.before = _asks_the_controller
+    settings = ConnectionSettings((("127.0.0.1", 1),), timeout_s=0.4)
+    source = LiveSource(settings, connect=lambda _settings: _CutOff(now, old))
+    plain = _source(fake_cluster())
+    assert source.cluster() == plain.cluster()
+    assert source.cluster().brokers != everybody_live
+    assert source.controller_silence is None
+    assert _partitions(list(source.pages(select([])))) == _partitions(list(plain.pages(select([]))))
+
+
+def test_without_any_controller_the_first_broker_is_believed() -> None:
+    cluster = fake_cluster()
+    cluster.before = _asks_the_controller
+    source = _source(cluster)
+    assert source.cluster().brokers == _source(fake_cluster()).cluster().brokers
+    assert source.controller_silence == "no answer in time"
+    assert _count(cluster, "DescribeCluster") == 1

@@ -85,11 +85,13 @@ class LiveSource:
     def cluster(self) -> Cluster:
         if self._cluster is None:
             _, brokers = self._reached()
-            self._learn_versions(brokers)
+            if self._forgotten:
+                self._learn_versions(brokers)
             asked = brokers.favourite
             cluster, moves = self._described(brokers)
             if brokers.favourite != asked and cluster.controller_silence is None:
-                # The one that listed the brokers reaches no controller, or died: what it knew of them may be old.
+                # The one that listed the brokers reaches no controller, or died: what it told may be old, features too.
+                self._learn_versions(brokers)
                 cluster, moves = self._described(brokers)
             self._cluster, self._reassignments = cluster, moves
             self._silence = self._cluster.controller_silence
@@ -241,11 +243,10 @@ class LiveSource:
         return None if LogInfoKey.announced(self._versions) is None else LogInfoUse()
 
     def _learn_versions(self, brokers: AnyBroker) -> None:
-        """After `forget`: features may have been switched since the first answer."""
-        if self._forgotten:
-            answer = brokers.ask(api_versions)
-            self._versions = self._versions if isinstance(answer, Failure) else answer
-            self._forgotten = False
+        """Again, after the first answer: features may have been switched since."""
+        answer = brokers.ask(api_versions)
+        self._versions = self._versions if isinstance(answer, Failure) else answer
+        self._forgotten = False
 
     def _learn(self, brokers: Sequence[Broker]) -> None:
         transport, any_broker = self._reached()
