@@ -303,8 +303,7 @@ def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lo
     """What a planned election lost, with what was recorded and accepted for it, and produced again since; None where it
     was not carried out."""
     at, epoch = planned.address, planned.evidence.leader_epoch
-    leader = None if seen.state is None else seen.state.leader
-    if planned.elect not in {leader, known.came_about.get((planned.topic, planned.partition, epoch), planned.elect)}:
+    if known.came_about.get((planned.topic, planned.partition, epoch), planned.elect) != planned.elect:
         # Another election came about out of the state that it stands on. One that was only refused here may have been
         # carried out by a kelr of another machine.
         return None

@@ -9,17 +9,18 @@ from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import Bounds
 from kelr.view.columns import Json
-from kelr.view.plan_words import elections_in_words
+from kelr.view.plan_words import elections_in_words, in_one_line, named, partitions_in_words
 
 LOST_FACT = (
     "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"
-    " least, at most], unknown, promised, unread, truncated, saved, files, read_for_files, replayed, accepted, text}."
+    " least, at most], unknown, promised, unread, truncated, saved, files, read_for_files, unsure, replayed, accepted,"
+    " text}."
     " At most null: UNKNOWN beyond the lower bound. unknown: elections whose committed loss nothing bounds; promised:"
     " those that lost nothing committed only if fewer than min ISR replicas lost data; unread: replicas whose logs were"
     " not read before them, nor whole for a rescue file that kelr knows; truncated: those of them that are known to"
     " follow the new leaders now; saved: how many of the lost offsets rescue files hold at least, by their manifests;"
     " files: those files; read_for_files: replicas of whose logs, not read otherwise, those have all that the new"
-    " leaders lack; replayed: records that were produced again since; accepted: what was given for it, by whom."
+    " leaders lack; unsure: elections of which it is UNKNOWN whether they came about; replayed: records that were produced again since; accepted: what was given for it, by whom."
 )
 
 
@@ -37,6 +38,7 @@ def lost_document(found: Sequence[Lost]) -> Json:
         "saved": lost.saved,
         "files": list(lost.files),
         "read_for_files": list(lost.read_for_files),
+        "unsure": lost.unsure,
         "replayed": sum(one.replayed for one in found),
         "accepted": sorted({one.accepted for one in found if one.accepted}),
         "text": lost_in_words(lost) if lost.elections else "No election of the plan is known to have been carried out.",
@@ -89,7 +91,13 @@ def _some(found: Sequence[Lost], many: int) -> str:
 
 
 def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
-    """What to know besides: whose logs were never read, who may still hold what, and what was accepted."""
+    """What to know besides: which elections may not have come about, whose logs were never read, who may still hold
+    what, and what was accepted."""
+    if lost.unsure:
+        where = [one.address for one in found if one.unsure]
+        places = named(where) if in_one_line(where) else partitions_in_words(len(where))
+        yield f"It is UNKNOWN whether the plan's election came about in {places}."
+        yield "This machine has no record of it, and another election may have chosen the leader."
     if lost.unread:
         logs = agree(len(lost.unread), "The log", "The logs")
         were = agree(len(lost.unread), "was", "were")

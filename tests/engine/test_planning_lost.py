@@ -82,11 +82,34 @@ def test_another_leader_that_holds_as_much_lost_no_more_than_the_planned_one_wou
     found = lost_by(planned, moved)
     assert found is not None
     assert (found.leader, found.of_all, found.of_committed) == (3, Bounds(0, 19), Bounds(0, 19))
+    assert found.unsure
     # The audit log knows that the planned one led first.
     recorded = {"grade": "bounded", "committed": [4, 19], "total": [19, 19], "unheard": []}
     found = lost_by(planned, moved, recorded)
     assert found is not None
     assert (found.leader, found.of_all, found.of_committed) == (2, Bounds(19, 19), Bounds(4, 19))
+
+
+def test_who_leads_by_a_later_election_is_no_sign_of_the_planned_one() -> None:
+    """1 returned, was elected with all it held, and 2, which followed it, leads after it: nothing was lost."""
+    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
+    logs = tuple(log(one, (2, 110), (3, 154), (6, 160), current_leader_epoch=6) for one in (2, 3))
+    found = lost_by(planned, seen(state={"leader_epoch": 6}, logs=logs))
+    assert found is not None
+    assert (found.unsure, found.of_all, found.of_committed) == (True, Bounds(0, 19), Bounds(0, 19))
+    assert lost_in_all([found]).unsure == 1
+    # The first election since the plan takes the next epoch: that was the planned one, or came to the same.
+    found = lost_by(planned, WELL)
+    assert found is not None
+    assert (found.unsure, found.of_all) == (False, Bounds(19, 19))
+    assert lost_by(planned, seen(state={"leader_epoch": 4})) is None
+    # A leader that went takes one epoch, and is no election.
+    led = replace(planned, evidence=replace(planned.evidence, leader=1))
+    assert lost_by(led, seen(state={"leader": None, "leader_epoch": 5})) is None
+    recorded = {"grade": "bounded", "committed": [4, 19], "total": [19, 19], "unheard": []}
+    found = lost_by(planned, seen(state={"leader_epoch": 6}, logs=logs), recorded)
+    assert found is not None
+    assert (found.unsure, found.of_all) == (False, Bounds(19, 19))
 
 
 def test_the_larger_of_plan_and_audit_log_stands() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.controller import events
+from kelr.controller import Election, events
 from kelr.engine.planning.lost import lost_in_all
 from kelr.model import (
     Bounds,
@@ -127,6 +127,16 @@ def test_an_election_that_was_refused_lost_nothing_whoever_leads_there(tmp_path:
     # Where nothing was written down, nobody knows who has sent what.
     unknown = verify(plan, SimulatedSource(world), Told(), ground=world.ground)
     assert [one.address for one in unknown.lost] == numbers
+    # Who was elected in its place is on record: that the plan's replica leads after it is another matter.
+    dies(world, 3)()
+    world.after(events.LeadersElected(Election.UNCLEAN, (numbers[0],)))
+    assert world.state().leader == 2
+    found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
+    assert [one.address for one in found.lost] == numbers[1:]
+    assert [one.unsure for one in verify(plan, SimulatedSource(world), Told(), ground=world.ground).lost] == [
+        True,
+        *[False] * 3,
+    ]
 
 
 def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path: Path) -> None:

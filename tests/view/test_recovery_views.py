@@ -197,6 +197,21 @@ def test_what_was_not_read_before_the_elections_is_named_and_what_was_accepted_f
     ) in text
 
 
+def test_where_a_later_election_made_the_planned_replica_the_leader_it_says_that_the_planned_one_is_unknown() -> None:
+    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
+    later = seen(state={"leader_epoch": 6}, logs=tuple(replace(one, current_leader_epoch=6) for one in BACK.logs))
+    one = lost_by(planned, later)
+    assert one is not None
+    verified = Verified(PLAN, findings(planned, later), NOW_MS, (one,))
+    text = " ".join(shown(verified).split())
+    assert (
+        "Lost: 0 to 19 offsets in all, of them committed: 0 to 19 (1 election). It is UNKNOWN whether the plan's"
+        " election came about in orders:1. This machine has no record of it, and another election may have chosen the"
+        " leader."
+    ) in text
+    assert json.loads(shown(verified, format=OutputFormat.JSON))["lost"]["unsure"] == 1
+
+
 def test_a_replica_that_is_away_is_named_though_all_is_well() -> None:
     text = shown(ALL_WELL)
     assert "  note               broker 1 not live (all of them)\n" in text

@@ -74,6 +74,8 @@ class Lost:
     read_for_files: tuple[int, ...] = ()
     """Replicas whose logs nobody had read when it was counted, and of which `files` have all that the elected one
     lacked when they were read."""
+    unsure: bool = False
+    """Whether the planned election came about is not known: who leads may have been elected by another one."""
 
     @property
     def promised(self) -> bool:
@@ -119,6 +121,8 @@ class LostInAll:
     """Offsets of these that rescue files hold."""
     files: tuple[str, ...] = ()
     read_for_files: tuple[int, ...] = ()
+    unsure: int = 0
+    """Elections of which it is not known whether they came about."""
 
     @property
     def nothing(self) -> bool:
@@ -143,6 +147,7 @@ def lost_in_all(found: Sequence[Lost]) -> LostInAll:
         sum(one.saved for one in found),
         tuple(sorted({file for one in found for file in one.files})),
         tuple(sorted({replica for one in found for replica in one.read_for_files})),
+        sum(one.unsure for one in found),
     )
 
 
@@ -314,25 +319,32 @@ def lost_by(
         return _unknown(planned, f"the partition could not be described: {seen.error}")
     if None not in {planned.topic_id, state.topic_id} and planned.topic_id != state.topic_id:
         return _unknown(planned, "the topic was deleted, and another one made under its name")
-    leader = state.leader
-    if leader != planned.elect and state.leader_epoch <= planned.evidence.leader_epoch:
+    leader, epoch, before = state.leader, state.leader_epoch, planned.evidence.leader_epoch
+    if recorded is None and epoch <= before:
         return None
     if leader is None:
-        return _unknown(planned, "an election came after the plan, and nobody leads now")
+        if recorded is None and not led_since(planned.evidence.leader, before, epoch):
+            return None
+        why = "an election came after the plan, and nobody leads now"
+        return replace(_unknown(planned, why), unsure=recorded is None)
     logs = rank_logs(state, seen.logs)
     kept, held = kept_up_to(planned, logs.heard.get(leader)), planned_log_end(planned)
+    # The first election since the plan takes the next leader epoch; who leads in a later one came to it by another.
+    is_planned = leader == planned.elect and epoch == before + 1 and not perhaps_another
+    unsure = recorded is None and not is_planned
     if kept is not None and held is not None and kept < held:
-        return _lost_more(planned, leader, kept, held)
+        return replace(_lost_more(planned, leader, kept, held), unsure=unsure)
     found = _with_recorded(_by_plan(planned, seen, logs), recorded)
-    if recorded is not None or (leader == planned.elect and not perhaps_another):
+    if not unsure:
         return with_saved(found, seen.saved)
     if kept is None or held is None:
         why = f"{leader} leads instead of {planned.elect}"
         if leader == planned.elect:
             why = f"{leader} leads, and another one may have been elected before it"
-        return _unknown(planned, f"{why}; whether it held as much is not known")
+        return replace(_unknown(planned, f"{why}; whether it held as much is not known"), unsure=True)
     # It holds all that the planned leader held, and may have held more when it was elected.
-    return replace(found, leader=leader, committed=_at_most(found.committed), total=_at_most(found.total))
+    committed, total = _at_most(found.committed), _at_most(found.total)
+    return replace(found, leader=leader, committed=committed, total=total, unsure=True)
 
 
 def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:
