@@ -9,7 +9,7 @@ from typing import Any
 
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.consent import confirm
-from kelr.commands.recovering import read_duration_ms, reporter, saved_files
+from kelr.commands.recovering import plan_for_this_cluster, read_duration_ms, reporter, saved_files
 from kelr.commands.session import Session
 from kelr.engine.planning.saved import NO_FILES, SavedLog
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
@@ -21,7 +21,7 @@ from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import find_journal, open_journals
+from kelr.recovery.shelf import find_journal, open_elsewhere, open_journals
 from kelr.recovery.status import RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
@@ -106,7 +106,7 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
         "who": who_changes(session),
         "report": reporter(session),
     }
-    plan = _plan_named(name)
+    plan = _plan_named(session, name)
     if plan is None:
         if name is None and not open_journals(state, cluster_id):
             _show_nothing_left(session)
@@ -141,14 +141,16 @@ def _in_words(path: Path) -> str:
 
 def _show_nothing_left(session: Session) -> None:
     show_put_right(session.output, (), journal=None, plan_id=None, closed=True, following=None)
+    for journal in open_elsewhere(state_directory(), session.source().cluster().cluster_id):
+        session.output.note(f"journal {journal.path.stem} is open, and is of another cluster: {journal.cluster_id}")
 
 
-def _plan_named(name: str | None) -> Plan | None:
+def _plan_named(session: Session, name: str | None) -> Plan | None:
     """The plan of a file, where the name is one of a plan file; None where it names a journal."""
     if name is None or not Path(name).is_file():
         return None
     try:
-        return read_plan(Path(name)).plan
+        return plan_for_this_cluster(session, Path(name)).plan
     except BadInputError:
         if Path(name).suffix == ".jsonl":
             return None

@@ -14,7 +14,7 @@ from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.saved import SavedLog
 from kelr.engine.words import length_of_time, time_of_day
-from kelr.errors import RefusedError, UsageError
+from kelr.errors import OtherClusterError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Consent, Plan, PlannedElection
@@ -61,23 +61,20 @@ def source_with(session: Session, logs: Sequence[Path]) -> Source:
     return collected
 
 
-def plan_for_this_cluster(session: Session, path: Path) -> SavedPlan:
+def plan_for_this_cluster(session: Session, path: Path, *, reads: bool = False) -> SavedPlan:
     """The plan of a file, which has to be of the session's cluster.
+
+    Args:
+        reads: the command changes nothing.
 
     Raises:
         BadInputError: the file is no plan.
-        RefusedError: it is of another cluster, or one of the two does not tell which it is.
+        OtherClusterError: it is of another cluster, or one of the two does not tell which it is.
     """
     saved = read_plan(path)
-    found = session.source().cluster().cluster_id
-    if saved.plan.cluster_id is None or saved.plan.cluster_id != found:
-        raise RefusedError(
-            f"{path} is a plan of cluster {saved.plan.cluster_id or 'unknown'}, and this is cluster"
-            f" {found or 'unknown'}: nothing was changed",
-            next_step="give the connection of the plan's cluster, or make a plan of this one: "
-            + session.output.next_command(["recover", "plan", "--out", str(another_name(path))]),
-            code="plan-other-cluster",
-        )
+    wanted, found = saved.plan.cluster_id, session.source().cluster().cluster_id
+    if wanted is None or wanted != found:
+        raise OtherClusterError(str(path), wanted, found, code="plan-other-cluster", reads=reads)
     return saved
 
 

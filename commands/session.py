@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr.commands.settings import DEFAULT_TIMEOUT_S, Resolved, Settings, resolve
-from kelr.errors import KelrError, RefusedError, UsageError
+from kelr.errors import BadInputError, KelrError, OtherClusterError, RefusedError, UsageError
 from kelr.view.following import with_connection
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if isinstance(error, OtherClusterError) and self.settings.saved is None:
+            error.connected(self.settings.bootstrap_server, _contexts_of(error.wanted))
         if isinstance(error, KelrError):
             error.next_step = with_connection(error.next_step or "", self.connection_flags) or None
         if self._source is not None:
@@ -189,6 +192,17 @@ class Session:
                 next_step="check --bootstrap-server, or correct cluster_id in contexts.toml",
                 code="wrong-cluster",
             )
+
+
+def _contexts_of(cluster_id: str | None) -> list[str]:
+    """The contexts that are for this cluster; none where the file cannot be read."""
+    from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - only for another cluster's plan
+
+    try:
+        contexts = read_contexts(os.environ).every() if cluster_id is not None else ()
+    except BadInputError:
+        return []
+    return [one.name for one in contexts if one.name is not None and one.cluster_id == cluster_id]
 
 
 def open_source(settings: Resolved) -> Source:

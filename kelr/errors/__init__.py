@@ -9,6 +9,7 @@
     ├── UnsupportedError           5   this cluster, or this machine, cannot do what was asked
     │   └── LabError               5   the lab's own cluster could not be set up or driven
     ├── RefusedError               6   refused for safety
+    │   └── OtherClusterError      6   a plan or a journal is for another cluster than the one that answered
     └── PartlyDoneError            7   some of it was done; the rest is named
         └── NotRecordedError       7   it was done, and the record of it could not be written
 
@@ -20,6 +21,7 @@ Exit code 1 is not an error: ``--check`` found something, or a verification fail
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -115,6 +117,43 @@ class RefusedError(KelrError):
 
     exit_code = ExitCode.REFUSED
     class_code = "refused"
+
+
+class OtherClusterError(RefusedError):
+    """A plan or a journal is for another cluster than the one that answered.
+
+    Args:
+        what: the plan or journal, as the reader named it.
+        wanted: the id of the cluster that it is for; None: it does not say.
+        found: the id of the cluster that answered; None: it has told none.
+        reads: nothing was about to be changed, so that it need not be said that nothing was.
+    """
+
+    def __init__(self, what: str, wanted: str | None, found: str | None, *, code: str, reads: bool = False) -> None:
+        self.what, self.wanted, self.found, self._reads = what, wanted, found, reads
+        super().__init__(self._message(""), code=code)
+        self.connected()
+
+    def connected(self, server: str | None = None, contexts: Sequence[str] = ()) -> None:
+        """Say where that cluster answered, and how to reach the other one.
+
+        Args:
+            server: the address that was asked.
+            contexts: names of those that are for the wanted cluster.
+        """
+        self.message = self._message("" if server is None else f" at {server}")
+        self.next_step = f"name a broker of cluster {self.wanted} with -b, or a context of it with -c"
+        if self.wanted is None:
+            self.next_step = "make it again from the right cluster"
+        elif contexts:
+            self.next_step = f"connect to cluster {self.wanted} with {' or '.join(f'-c {one}' for one in contexts)}"
+
+    def _message(self, where: str) -> str:
+        wanted = "does not say which cluster it is for" if self.wanted is None else f"is for cluster {self.wanted}"
+        found = f"a cluster without an id answered{where}"
+        if self.found is not None:
+            found = f"cluster {self.found} answered{where}"
+        return f"{self.what} {wanted}, and {found}" + ("" if self._reads else "; nothing changed")
 
 
 class PartlyDoneError(KelrError):

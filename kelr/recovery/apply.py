@@ -11,7 +11,15 @@ from pathlib import Path
 
 from kelr.controller import Election, RuleSet
 from kelr.engine.planning import plan_id
-from kelr.errors import ConnectError, KelrError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import (
+    ConnectError,
+    KelrError,
+    NotRecordedError,
+    OtherClusterError,
+    PartlyDoneError,
+    RefusedError,
+    UsageError,
+)
 from kelr.interrupts import taken
 from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
@@ -166,11 +174,7 @@ def refuse_another(plan: Plan, site: Site) -> str | None:
     site.source.forget()
     cluster_id = site.source.cluster().cluster_id
     if plan.cluster_id is not None and cluster_id != plan.cluster_id:
-        raise RefusedError(
-            f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
-            next_step="give the connection of the plan's cluster, or make a plan of this one: kelr recover plan",
-            code="plan-other-cluster",
-        )
+        raise OtherClusterError("the plan", plan.cluster_id, cluster_id, code="plan-other-cluster")
     return cluster_id
 
 

@@ -68,19 +68,6 @@ class PutRight:
         return self.closed and orders and all(config.restored for config in self.configs)
 
 
-def refuse_another_cluster(site: Site, journalled: Journalled) -> None:
-    """Raises RefusedError where the journal is of another cluster than the one that is read."""
-    site.source.forget()
-    cluster_id = site.source.cluster().cluster_id
-    if cluster_id != journalled.cluster_id:
-        raise RefusedError(
-            f"the journal is of cluster {journalled.cluster_id or 'unknown'}, and this is cluster "
-            f"{cluster_id or 'unknown'}",
-            next_step="give the connection of the journal's cluster",
-            code="journal-other-cluster",
-        )
-
-
 def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Requests:
     """Requests that know which ones of the run that was cut short may still take effect."""
     requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))

@@ -55,6 +55,12 @@ def cluster_directory(state: Path, cluster_id: str | None) -> Path:
     return state / _CLUSTERS / (_UNSAFE.sub("_", cluster_id or "") or "unknown")
 
 
+def every_cluster_directory(state: Path, files: Files = FILES) -> tuple[Path, ...]:
+    """The same of all clusters that have one."""
+    every = state / _CLUSTERS
+    return tuple(every / name for name in sorted(files.listdir(every))) if files.exists(every) else ()
+
+
 def audit_file(state: Path) -> Path:
     return state / AUDIT_FILE
 

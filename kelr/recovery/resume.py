@@ -19,11 +19,12 @@ from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
-from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import read_states
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
+from kelr.recovery.shelf import refuse_another_cluster
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
@@ -60,8 +61,9 @@ def resume(
     """
     site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
-    refuse_another_cluster(site, read_journal(path, ground.files))
-    cluster_id = read_journal(path, ground.files).cluster_id
+    source.forget()
+    cluster_id = source.cluster().cluster_id
+    refuse_another_cluster(read_journal(path, ground.files), cluster_id)
     with cluster_lock(state_directory, cluster_id, ground.files), Journal.reopen(path, ground, who, command) as journal:
         return _Resuming(site, journal, read_journal(path, ground.files), batch, command).all()
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from os import SEEK_END
 from pathlib import Path
 
 from kelr.durable import files_of_lines, is_torn
-from kelr.errors import BadInputError, RefusedError
+from kelr.errors import BadInputError, OtherClusterError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.recovery.journal import JOURNAL_DIRECTORY
 from kelr.recovery.journal_reader import Journalled, read_journal
-from kelr.recovery.places import cluster_directory
+from kelr.recovery.places import cluster_directory, every_cluster_directory
 
 _SHOWN = 3
 _LONGEST_END = 4096
@@ -42,8 +43,10 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
 
     Raises:
         BadInputError: there is none, or several fit.
+        OtherClusterError: one fits, and is of another cluster.
     """
     if name is not None and files.is_file(Path(name)):
+        refuse_another_cluster(read_journal(Path(name), files), cluster_id)
         return Path(name)
     paths = [path for path in journal_files(state_directory, cluster_id, files) if not is_blank(path, files)]
     if name is None:
@@ -59,6 +62,10 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
             code="no-open-journal",
         )
     if not fitting:
+        every = _every_journal(state_directory, files)
+        elsewhere = [path for path in every if path.name == name or path.stem.startswith(name)]
+        if len(elsewhere) == 1:
+            refuse_another_cluster(read_journal(elsewhere[0], files), cluster_id)
         names = ", ".join(path.stem for path in paths[-_SHOWN:]) or "none"
         raise BadInputError(
             f"no journal is called {name}", next_step=f"the newest ones: {names}", code="journal-unknown"
@@ -68,6 +75,28 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
         next_step="give the whole name",
         code="journal-ambiguous",
     )
+
+
+def open_elsewhere(state_directory: Path, cluster_id: str | None, files: Files = FILES) -> tuple[Journalled, ...]:
+    """The open journals of other clusters than this one; those that cannot be read are left out."""
+    found = []
+    for path in _every_journal(state_directory, files):
+        with suppress(BadInputError):
+            if not is_blank(path, files) and not is_ended(path, files):
+                found.append(read_journal(path, files))
+    return tuple(one for one in found if one.ending is None and one.cluster_id != cluster_id)
+
+
+def _every_journal(state_directory: Path, files: Files) -> Iterator[Path]:
+    for directory in every_cluster_directory(state_directory, files):
+        yield from files_of_lines(directory / JOURNAL_DIRECTORY, files)
+
+
+def refuse_another_cluster(journalled: Journalled, cluster_id: str | None) -> None:
+    """Raises OtherClusterError where the journal is of another cluster than this one."""
+    if journalled.cluster_id != cluster_id:
+        name = f"journal {journalled.path.stem}"
+        raise OtherClusterError(name, journalled.cluster_id, cluster_id, code="journal-other-cluster")
 
 
 def refuse_open_journals(

@@ -10,7 +10,7 @@ from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.saved import NO_FILES, SavedLog, SavedOfLoss
 from kelr.engine.planning.seen import Seen
-from kelr.errors import BadInputError, RefusedError
+from kelr.errors import BadInputError, OtherClusterError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
 from kelr.model.plan import Ended
@@ -155,11 +155,7 @@ def status(
     source.forget()
     cluster_id = source.cluster().cluster_id
     if plan is not None and plan.cluster_id not in {None, cluster_id}:
-        raise RefusedError(
-            f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
-            next_step="give the connection of the plan's cluster",
-            code="plan-other-cluster",
-        )
+        raise OtherClusterError("the plan", plan.cluster_id, cluster_id, code="plan-other-cluster", reads=True)
     journals, garbled = [], []
     for path in journal_files(state_directory, cluster_id, files):
         if is_blank(path, files) or is_ended(path, files):

@@ -19,10 +19,11 @@ from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
-from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
+from kelr.recovery.shelf import refuse_another_cluster
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
@@ -55,8 +56,9 @@ def undo(
     """
     site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
     site.require_live()
-    refuse_another_cluster(site, read_journal(path, ground.files))
-    cluster_id = read_journal(path, ground.files).cluster_id
+    source.forget()
+    cluster_id = source.cluster().cluster_id
+    refuse_another_cluster(read_journal(path, ground.files), cluster_id)
     with cluster_lock(state_directory, cluster_id, ground.files), Journal.reopen(path, ground, who, command) as journal:
         return _undone(site, journal, read_journal(path, ground.files), command)
 

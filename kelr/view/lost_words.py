@@ -20,7 +20,8 @@ LOST_FACT = (
     " not read before them, nor whole for a rescue file that kelr knows; truncated: those of them that are known to"
     " follow the new leaders now; saved: how many of the lost offsets rescue files hold at least, by their manifests;"
     " files: those files; read_for_files: replicas of whose logs, not read otherwise, those have all that the new"
-    " leaders lack; unsure: elections of which it is UNKNOWN whether they came about; replayed: records that were produced again since; accepted: what was given for it, by whom."
+    " leaders lack; unsure: elections of which it is UNKNOWN whether they came about; replayed: records that were"
+    " produced again since; accepted: what was given for it, by whom."
 )
 
 

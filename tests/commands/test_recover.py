@@ -25,6 +25,7 @@ from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 from kelr.view.describe import NOTHING_READ
 from tests.commands.conftest import Kelr, Ran
 from tests.incident import INCIDENT
+from tests.recovery import simulated
 from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource, World, dies, leaderless, returns
 from tests.view.test_schema import violations
 
@@ -324,16 +325,25 @@ def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, w
 
 
 @pytest.mark.usefixtures("planned")
-@pytest.mark.parametrize("command", ["apply", "verify"])
-def test_a_plan_of_another_cluster_is_refused(
+@pytest.mark.parametrize("command", ["apply", "verify", "status", "undo"])
+def test_a_plan_of_another_cluster_is_refused_with_both_clusters_and_the_way_to_the_right_one(
     kelr: Kelr, monkeypatch: pytest.MonkeyPatch, world: World, command: str
 ) -> None:
-    monkeypatch.setattr("tests.recovery.simulated.CLUSTER_ID", "another-cluster-entirel")
+    wanted = simulated.CLUSTER_ID
+    monkeypatch.setattr(simulated, "CLUSTER_ID", "another-cluster-entirel")
     ran = kelr("recover", command, "plan.json", *CONNECTION)
     assert ran.code == 6
+    name = "the plan" if command == "status" else "plan.json"
+    changing = "; nothing changed" if command in {"apply", "undo"} else ""
     assert (
-        "plan.json is a plan of cluster 4L6g3nShT-eMCtK--X86sw, and this is cluster another-cluster-entirel" in ran.err
-    )
+        f"{name} is for cluster {wanted}, and cluster another-cluster-entirel answered at {CONNECTION[1]}{changing}"
+    ) in ran.err
+    assert f"next: name a broker of cluster {wanted} with -b, or a context of it with -c" in ran.err
+    contexts = f'[contexts.prod]\nbootstrap_server = "kafka-1:9092"\ncluster_id = "{wanted}"\n'
+    Path("contexts.toml").write_text(contexts)
+    monkeypatch.setenv("KELR_CONFIG_DIR", ".")
+    ran = kelr("recover", command, "plan.json", *CONNECTION)
+    assert (ran.code, f"next: connect to cluster {wanted} with -c prod" in ran.err) == (6, True), ran.err
     assert leaders(world) == [None] * 4
 
 
@@ -537,6 +547,29 @@ def test_a_run_that_was_cut_short_is_shown_and_settled(kelr: Kelr, world: World,
     assert orders(world) == before
     assert leaders(world) == ([2] * 4 if command == "resume" else [None] * 4)
     assert kelr("recover", "status", "plan.json", *CONNECTION).code == 0
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("command", ["resume", "undo"])
+def test_a_journal_of_another_cluster_is_refused_by_name_and_told_of_without_one(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, world: World, command: str
+) -> None:
+    wanted = simulated.CLUSTER_ID
+    kill_at(kelr, world, 1)
+    reordered = orders(world)
+    (journal,) = Path("state").rglob("journals/*.jsonl")
+    monkeypatch.setattr(simulated, "CLUSTER_ID", "another-cluster-entirel")
+    for name in (journal.stem, str(journal)):
+        ran = kelr("recover", command, name, "--yes", *CONNECTION)
+        assert ran.code == 6
+        assert (
+            f"journal {journal.stem} is for cluster {wanted}, and cluster another-cluster-entirel answered at"
+            " kafka-1:9092; nothing changed"
+        ) in ran.err
+    ran = kelr("recover", command, *CONNECTION)
+    note = f"journal {journal.stem} is open, and is of another cluster: {wanted}"
+    assert (ran.code, note in ran.err) == (0, True)
+    assert orders(world) == reordered
 
 
 @pytest.mark.usefixtures("planned")

@@ -257,7 +257,7 @@ def test_a_journal_of_another_cluster(tmp_path: Path, monkeypatch: pytest.Monkey
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     journal.path.write_text(journal.path.read_text().replace(CLUSTER_ID, "another"))
     for mend in (resume, undo):
-        with pytest.raises(RefusedError, match="the journal is of cluster another"):
+        with pytest.raises(RefusedError, match=f"is for cluster another, and cluster {CLUSTER_ID} answered; nothing"):
             mend(journal.path, **world.common(tmp_path))
 
 
