@@ -24,9 +24,8 @@ from pathlib import Path
 from metadata_log_made import START_MS, make
 
 from kelr.lab.jars import cache_directory, obtain_jars
-from kelr.lab.java import find_java
+from kelr.lab.java import find_java, tool_class
 from kelr.lab.locks import load_lock
-from kelr.lab.tools import tool_class
 
 KAFKA = "4.3.1"
 SEGMENT = "00000000000000000000.log"

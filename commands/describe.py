@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kelr.commands import complete
-from kelr.commands import filters as option
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
+from kelr.commands.options import (
+    AllPartitions,
+    Partitions,
+    Targets,
+    Topics,
+    on_cluster,
+    open_session,
+)
 from kelr.commands.session import Session
 from kelr.commands.targets import read_cursor
 from kelr.commands.topic_errors import topics_failed
@@ -20,6 +26,58 @@ from kelr.model.rows import unseen
 from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import Filters, SurveyPage, survey
 from kelr.view.formats import OutputFormat
+
+# The filters of ``kelr describe``; `kelr.commands.app` knows the names that kafka-topics.sh has for them.
+
+PANEL = "Filters (all that are given have to hold)"
+
+
+def _flag(help_text: str, *names: str, hidden: bool = False) -> Any:
+    return typer.Option(*names, help=help_text, rich_help_panel=PANEL, hidden=hidden)
+
+
+Leaderless = Annotated[bool, _flag("No leader, or one that is not live.", "--leaderless")]
+UnderMinIsr = Annotated[bool, _flag("Fewer in sync than the effective min ISR.", "--under-min-isr")]
+AtMinIsr = Annotated[
+    bool,
+    _flag("As many in sync as the effective min ISR: one failure away.", "--at-min-isr"),
+]
+UnderReplicated = Annotated[bool, _flag("Fewer in sync than replicas.", "--under-replicated")]
+HasElr = Annotated[bool, _flag("The ELR is not empty.", "--has-elr")]
+HasLastKnown = Annotated[bool, _flag("LastKnownELR is not empty.", "--has-last-known")]
+Offline = Annotated[bool, _flag("A replica is not live, or its log directory failed.", "--offline")]
+Situations = Annotated[
+    list[Situation] | None,
+    typer.Option(
+        "--situation",
+        metavar="NAME",
+        help=f"In this situation: {', '.join(Situation)}. Can be repeated.",
+        rich_help_panel=PANEL,
+        case_sensitive=False,
+    ),
+]
+Brokers = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--broker",
+        autocompletion=complete.brokers,
+        metavar="N",
+        help="With a replica on this broker; can be repeated.",
+        rich_help_panel=PANEL,
+    ),
+]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rack",
+        autocompletion=complete.racks,
+        metavar="R",
+        help="With a replica in this rack. Can be repeated.",
+        rich_help_panel=PANEL,
+    ),
+]
+ExcludeInternal = Annotated[bool, _flag("Leave out Kafka's own topics.", "--exclude-internal")]
+
 
 app = typer.Typer(add_completion=False)
 
@@ -66,17 +124,17 @@ def describe(
     ctx: typer.Context,
     targets: Targets = None,
     *,
-    leaderless: option.Leaderless = False,
-    under_min_isr: option.UnderMinIsr = False,
-    at_min_isr: option.AtMinIsr = False,
-    under_replicated: option.UnderReplicated = False,
-    has_elr: option.HasElr = False,
-    has_last_known: option.HasLastKnown = False,
-    offline: option.Offline = False,
-    situation: option.Situations = None,
-    broker: option.Brokers = None,
-    rack: option.Racks = None,
-    exclude_internal: option.ExcludeInternal = False,
+    leaderless: Leaderless = False,
+    under_min_isr: UnderMinIsr = False,
+    at_min_isr: AtMinIsr = False,
+    under_replicated: UnderReplicated = False,
+    has_elr: HasElr = False,
+    has_last_known: HasLastKnown = False,
+    offline: Offline = False,
+    situation: Situations = None,
+    broker: Brokers = None,
+    rack: Racks = None,
+    exclude_internal: ExcludeInternal = False,
     summary: Summarize = False,
     check: Check = False,
     limit: Limit = None,

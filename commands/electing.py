@@ -19,7 +19,6 @@ from kelr.commands.changing import (
     who_changes,
 )
 from kelr.commands.consent import ask_consent, can_ask, shown_before_asking
-from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.interrupts import nothing_changed_yet
@@ -30,9 +29,18 @@ from kelr.commands.stock_tools import stock_connection
 from kelr.controller import choose_rules
 from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
-from kelr.errors import NotRecordedError, RefusedError
+from kelr.errors import NotRecordedError, RefusedError, UsageError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
-from kelr.model.plan import Applied, Consent, Ended, Method, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.model.plan import (
+    Applied,
+    Consent,
+    Ended,
+    Method,
+    NotPlanned,
+    Plan,
+    PlannedElection,
+    Unplanned,
+)
 from kelr.model.waiting import Waiting
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.gather import (
@@ -58,6 +66,37 @@ from kelr.view.plan_document import PlanContext
 from kelr.view.plan_left import next_of
 from kelr.view.plan_words import targets_of
 from kelr.view.waiting import WaitingDisplay
+
+# Whether what ``kelr elect`` was asked for can be at all, held against the partitions before anybody is waited for.
+
+
+def check_possible(wanted: Wanted, found: Gathered) -> None:
+    """Refuse numbers that fit none of the partitions; where they fit some, the others are refused one by one.
+
+    Raises:
+        UsageError: no partition has as many replicas as there are to be heard, or the one that is to lead.
+    """
+    states = [*found.snapshot.partitions, *found.left_out]
+    if not states:
+        return
+    wishes = [(state, wanted.wish_for(state.address)) for state in states]
+    most = max(len(state.replicas) for state in states)
+    asked = [wish.minimal_replicas for _, wish in wishes if wish.minimal_replicas is not None]
+    if len(asked) == len(wishes) and all(number > most for number in asked):
+        raise UsageError(
+            f"as many as {min(asked)} replicas are to be heard, and no partition that was named has more than {most}",
+            next_step=f"give --minimal-replicas (minimalReplicas in a file) {most} or less",
+        )
+    designated = [wish.desired_leader for _, wish in wishes if wish.desired_leader is not None]
+    if len(designated) == len(wishes) and not any(wish.desired_leader in state.replicas for state, wish in wishes):
+        first, wish = wishes[0]
+        more = f", nor has any of the {len(wishes) - 1} others the one named for it" if len(wishes) > 1 else ""
+        raise UsageError(
+            f"{first.address} has no replica on broker {wish.desired_leader}: its replicas are"
+            f" {', '.join(map(str, first.replicas))}{more}",
+            next_step="name one of its replicas",
+        )
+
 
 __all__ = ["carry_out", "read_options"]
 

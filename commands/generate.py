@@ -5,21 +5,212 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
-from kelr.commands.cli_model import Command, command_line, every
-from kelr.commands.completion import SHELLS, completion_script
+import typer
+
+from kelr.commands import complete
+from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED
-from kelr.commands.options import EXIT_MEANINGS
+from kelr.commands.options import EXIT_MEANINGS, on_this_machine, open_output
 from kelr.commands.registry import COMMANDS
-from kelr.commands.schema_page import schema_tables
+from kelr.errors import UsageError
 from kelr.errors.catalogue import GROUPS
 from kelr.interrupts import INTERRUPTED
 from kelr.simulation.session import SPECS
 from kelr.view.errors import errors_document
+from kelr.view.schema import SCHEMAS
+
+# The command line as data, read from the app itself: what the reference is generated from.
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and, for a group, its own commands."""
+
+    path: str
+    """As it is typed, such as ``kelr lab up``."""
+    sentence: str
+    help: str
+    """The whole text of ``--help``."""
+    commands: tuple[Command, ...] = ()
+
+
+def command_line() -> Command:
+    """All of kelr's command line, as a terminal of 80 columns shows it. Imports every command."""
+    group = build()
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        with group.make_context("kelr", [], resilient_parsing=True) as context:
+            return _command(context)
+    finally:
+        os.environ.pop("COLUMNS")
+        if before is not None:
+            os.environ["COLUMNS"] = before
+
+
+def every(command: Command) -> Iterator[Command]:
+    """The command, and all below it, in the order of the help."""
+    yield command
+    for below in command.commands:
+        yield from every(below)
+
+
+def _command(context: Any) -> Command:
+    command = context.command
+    below = []
+    for name in getattr(command, "commands", ()):
+        with command.get_command(context, name).make_context(name, [], context, resilient_parsing=True) as sub_context:
+            below.append(_command(sub_context))
+    with redirect_stdout(io.StringIO()) as said:
+        command.get_help(context)  # prints
+    return Command(
+        path=context.command_path,
+        sentence=(command.help or "").strip().split("\n", 1)[0].rstrip("."),
+        help="\n".join(line.rstrip() for line in said.getvalue().strip("\n").splitlines()).strip("\n"),
+        commands=tuple(below),
+    )
+
+
+# ``kelr completion``.
+
+app = typer.Typer(add_completion=False)
+
+SHELLS = {"bash": "kelr.bash", "zsh": "_kelr", "fish": "kelr.fish", "powershell": "kelr.ps1"}
+"""The files in `completions/` by shell."""
+Shell = Annotated[
+    str,
+    typer.Argument(
+        metavar="SHELL", autocompletion=complete.known_values(*SHELLS), help="bash, zsh, fish or powershell."
+    ),
+]
+
+
+def completion_script(shell: str) -> str:
+    """What Typer gives the shell, a key of `SHELLS`, with the word that calls kelr for it."""
+    from kelr.commands.app import build  # noqa: PLC0415 - which has this command
+
+    said = io.StringIO()
+    os.environ[complete.VARIABLE] = f"source_{shell}"
+    try:
+        with redirect_stdout(said), suppress(SystemExit):
+            build().main([], prog_name="kelr")
+    finally:
+        os.environ.pop(complete.VARIABLE)
+    return said.getvalue().strip() + "\n"
+
+
+@app.command(**on_this_machine())
+def completion(ctx: typer.Context, shell: Shell) -> None:
+    """Print the completion script of a shell.
+
+    The shell asks kelr at every Tab: for commands, options and their values, and
+    for what only a cluster knows: topics, partitions, brokers, racks, contexts
+    and recoveries. kelr remembers that for a minute, in KELR_CACHE_DIR or the
+    user's cache directory, and waits for a cluster no longer than a person
+    notices. It starts no password command: contexts that have one get no topics
+    completed.
+
+    How to install it:
+      bash        ~/.local/share/bash-completion/completions/kelr
+      zsh         ~/.zshrc, behind compinit
+      fish        ~/.config/fish/completions/kelr.fish
+      powershell  a file that $PROFILE reads with a dot before it
+
+    Examples:
+      kelr completion bash > ~/.local/share/bash-completion/completions/kelr
+      source <(kelr completion zsh)
+      kelr completion fish > ~/.config/fish/completions/kelr.fish
+      kelr completion powershell > kelr.ps1
+    """
+    output = open_output(ctx)
+    if shell not in SHELLS:
+        raise UsageError(f"there is no completion for {shell!r}", next_step=f"choose one of {', '.join(SHELLS)}")
+    for line in completion_script(shell).splitlines():
+        output.line(line)
+
+
+# The fields of every output as tables for docs/schemas.md, from the JSON Schemas that `kelr schema` prints.
+
+_Schema = Mapping[str, Any]
+_DEEPEST = 4
+"""How many levels of objects in objects a table shows; below that, `kelr schema` tells."""
+
+
+def schema_tables() -> Iterator[str]:
+    """The lines: a heading and a table for each output."""
+    for name, made in SCHEMAS.items():
+        schema: _Schema = made()
+        yield f"## {name}"
+        yield ""
+        constant = schema.get("properties", {}).get("version", {}).get("const")
+        yield f"`kelr schema {name}`" + (f", version {constant}" if constant is not None else "")
+        yield ""
+        yield "| field | type | holds |"
+        yield "|---|---|---|"
+        for path, field in _fields(schema, schema, "", 0):
+            about = " ".join(str(field.get("description", "")).split()).replace("|", "\\|")
+            yield f"| `{path}` | {_type(field, schema)} | {about} |"
+        yield ""
+
+
+def _fields(schema: _Schema, whole: _Schema, prefix: str, depth: int) -> Iterator[tuple[str, _Schema]]:
+    """Every field of an object and of what is in it, by its path."""
+    for name, field in schema.get("properties", {}).items():
+        if not prefix and name in {"kind", "version"}:
+            continue
+        yield f"{prefix}{name}", field
+        inner, marks = _inner(field, whole)
+        if inner is not None and depth < _DEEPEST:
+            yield from _fields(inner, whole, f"{prefix}{name}{marks}.", depth + 1)
+
+
+def _inner(field: _Schema, whole: _Schema) -> tuple[_Schema | None, str]:
+    """The object that a field is, or is a list of; with ``[]`` for each list around it."""
+    marks = ""
+    while True:
+        field = _resolved(field, whole)
+        if field.get("type") == "array" and isinstance(field.get("items"), Mapping):
+            field, marks = field["items"], f"{marks}[]"
+            continue
+        return (field if "properties" in field else None), marks
+
+
+def _resolved(field: _Schema, whole: _Schema) -> _Schema:
+    """The field behind a reference; of a choice between null and something, the something."""
+    while True:
+        others = [one for one in field.get("anyOf", field.get("oneOf", ())) if one.get("type") != "null"]
+        if "$ref" in field:
+            field = whole["$defs"][field["$ref"].rpartition("/")[2]]
+        elif len(others) == 1:
+            field = others[0]
+        else:
+            return field
+
+
+def _type(field: _Schema, whole: _Schema) -> str:
+    if "$ref" in field:
+        return _type(_resolved(field, whole), whole)
+    if choices := field.get("anyOf", field.get("oneOf")):
+        return " or ".join(dict.fromkeys(_type(one, whole) for one in choices))
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field and field.get("type") != "null":
+        return " or ".join(f"`{one}`" for one in field["enum"])
+    kind = field.get("type", "any")
+    kinds = kind if isinstance(kind, list) else [kind]
+    listed = f"list of {_type(field['items'], whole)}" if "items" in field else "list"
+    return " or ".join(listed if one == "array" else str(one) for one in kinds)
+
 
 _BEGIN = "<!-- generated: {name} (make docs) -->"
 _END = "<!-- end of {name} -->"

@@ -142,7 +142,7 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.errors",
     ),
     Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema"),
-    Registered("completion", "Scripts", "Print the completion script of a shell", "kelr.commands.completion"),
+    Registered("completion", "Scripts", "Print the completion script of a shell", "kelr.commands.generate"),
 )
 
 

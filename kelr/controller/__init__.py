@@ -32,7 +32,13 @@ from kelr.controller.handlers import (
 )
 from kelr.controller.machine import handle, history
 from kelr.controller.reach import Handled
-from kelr.controller.recovery.controller import RecoveringController, Stepped
+from kelr.controller.recovery.controller import (
+    RecoveringController,
+    RecoveryMetrics,
+    Stepped,
+    electable_replicas_count,
+    recovery_metrics,
+)
 from kelr.controller.recovery.events import (
     ControllerFailedOver,
     LogInfoAnswered,
@@ -46,7 +52,6 @@ from kelr.controller.recovery.events import (
     TimePassed,
 )
 from kelr.controller.recovery.manager import RecoveryManager
-from kelr.controller.recovery.metrics import RecoveryMetrics, electable_replicas_count, recovery_metrics
 from kelr.controller.recovery.rules import LogInfo, Recovery, Standing, best_log, recovery_of, recovery_quorum
 from kelr.controller.recovery.task import Inquiry, Manual, RecoveryLimits, Task
 from kelr.controller.rules import (

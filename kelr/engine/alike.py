@@ -5,7 +5,7 @@ elections, rule by rule and word by word. Only their names, epochs and logs diff
 advised. So a decision about many partitions runs the controller's rules once for each way to stand.
 
 Brokers keep their ids here, unlike in a pattern (`kelr.engine.patterns`): the words name them, and the order in which
-the controller writes an ELR hangs on them (`kelr.controller.hash_order`).
+the controller writes an ELR hangs on them (`kelr.controller.change`).
 """
 
 from __future__ import annotations

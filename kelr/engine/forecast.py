@@ -40,7 +40,7 @@ def undecided_returns(case: Case) -> tuple[int, ...]:
     Any run of the controller on the partition is that election, also the one of a broker's registration, before it may
     be elected itself. A broker that stood still, and goes on, does not register. And Kafka runs it as well for one that
     returns uncleanly and that an ELR has named which a write of min.insync.replicas cleared: no broker tells of that
-    (`kelr.controller.elr_index`).
+    (`kelr.controller.state`).
     """
     due = change_now(case).after.leader
     if due is None or case.rules.recovers:

@@ -5,9 +5,161 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kelr.model import Cluster
+from kelr.model import Applied, Cluster, Decision, ElectionType, NotPlanned, PlannedElection, Unplanned, decision, plan
 from kelr.view.columns import Json, View
 from kelr.view.document_schema import document_schema
+from kelr.view.plan_document import ELECT
+from kelr.view.value_schema import Schema, attribute_docs, closed, describe, schema_of
+
+# The JSON Schema of a plan and of what became of it, from the frozen values that they are made of.
+
+_ADDRESS = ("topic", "partition")
+
+
+def plan_item_schema() -> tuple[Schema, Schema]:
+    """The schema of an item of the documents ``kelr/plan`` and ``kelr/applied``, and what it refers to as
+    ``#/$defs/NAME``."""
+    definitions: Schema = {}
+    for value in (PlannedElection, NotPlanned, Applied):
+        own = schema_of(value)
+        definitions.update(own.pop("$defs", {}))
+        definitions[value.__name__] = own
+    _as_documents_have_them(definitions)
+    documented = {**attribute_docs(decision), **attribute_docs(plan)}
+    for name, schema in definitions.items():
+        describe(schema, documented.get(name, {}))
+    return _item(), {name: closed(schema) for name, schema in definitions.items()}
+
+
+def _item() -> Schema:
+    statuses = ", ".join((ELECT, *Unplanned))
+    return {
+        "type": "object",
+        "properties": {
+            "topic": {"type": "string", "description": "Topic name."},
+            "partition": {"type": "integer", "description": "Partition number."},
+            "status": {"type": "string", "description": f"One of {statuses}."},
+            "planned": _or_null("PlannedElection", "The election; null: none."),
+            "not_planned": _or_null("NotPlanned", "Why there is no election; null: there is one."),
+            "result": _or_null("Applied", "What became of the election; null: it was not carried out."),
+        },
+        "required": ["topic", "partition", "status", "planned", "not_planned", "result"],
+        "additionalProperties": False,
+    }
+
+
+def _or_null(name: str, about: str) -> Schema:
+    return {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}], "description": about}
+
+
+def _as_documents_have_them(definitions: Schema) -> None:
+    """What `kelr.view.plan_document` makes of the values: the address stands outside, commands are whole lines."""
+    for name in ("PlannedElection", "NotPlanned", "Applied"):
+        for key in _ADDRESS:
+            del definitions[name]["properties"][key]
+    del definitions["NotPlanned"]["properties"]["why"]
+    definitions.pop("Unplanned", None)
+    command = {"type": ["string", "null"], "description": "The command line to type next; null: none."}
+    definitions["NotPlanned"]["properties"]["command"] = command
+    if_gone = "The command line that plans as if the brokers never came back; null: none are waited for."
+    definitions["NotPlanned"]["properties"]["command_if_gone"] = {"type": ["string", "null"], "description": if_gone}
+    first = "The command line that saves what that truncates, before anything else; null: nothing is."
+    tools = "The shell line of Kafka's own tools that comes before everything else; null: none does."
+    for name in ("NotPlanned", "Advice"):
+        definitions[name]["properties"]["stock"] = {"type": ["string", "null"], "description": tools}
+    for name in ("NotPlanned", "Alternative", "Advice"):
+        definitions[name]["properties"]["rescue"] = {"type": ["string", "null"], "description": first}
+    for name in ("command", "elect"):
+        definitions["Advice"]["properties"][name] = {"type": ["string", "null"]}
+    instead = "The command line that shows its plan and asks; null: a broker has to be started."
+    definitions["Alternative"]["properties"]["command"] = {"type": ["string", "null"], "description": instead}
+    order = {"type": "array", "items": {"type": "integer"}, "description": "The replicas' order in the end."}
+    definitions["PlannedElection"]["properties"]["restores"] = order
+    save = {"type": "string", "description": "The command line that saves these records before the election."}
+    definitions["RescueStep"]["properties"]["command"] = save
+
+
+# The JSON Schema of an explanation, from the frozen values that it is made of.
+
+
+def explain_item_schema() -> tuple[Schema, Schema]:
+    """The schema of an item of `kelr explain`, and the definitions that it refers to as ``#/$defs/NAME``.
+
+    An item is a `Decision` whose elections are keyed by type and whose commands are whole lines.
+    """
+    item = schema_of(Decision)
+    definitions = item.pop("$defs")
+    outcome = {"$ref": "#/$defs/Outcome"}
+    kinds: Schema = {kind.value: {**outcome} for kind in ElectionType}
+    kinds["designation"]["description"] = "Designating the live replica with the best log; the first live one else."
+    kinds["designations"] = {"type": "array", "items": outcome, "description": "One for each live replica."}
+    properties = item["properties"]
+    elections = {"type": "object", "properties": kinds, "description": "What each kind of election would give now."}
+    properties["elections"] = closed(elections)
+    properties["taken_at_ms"] = {
+        "type": "integer",
+        "description": "When the state was read, in milliseconds since 1970 UTC.",
+    }
+    properties["assumptions"] = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Assumption"},
+        "description": "What is imagined to have happened, in order; empty: this is what is.",
+    }
+    definitions.update(_assumption_schemas())
+    for name in ("stock", "command", "elect", "rescue"):
+        definitions["Advice"]["properties"][name] = {"type": ["string", "null"]}
+    documented = attribute_docs(decision)
+    for name, schema in {**definitions, "Decision": item}.items():
+        # What was written here by hand stays.
+        describe(schema, documented.get(name, {}))
+    return closed(item), {name: closed(schema) for name, schema in definitions.items()}
+
+
+def _assumption_schemas() -> Schema:
+    texts = {"type": "array", "items": {"type": "string"}}
+    brokers = {"type": "array", "items": {"type": "integer"}}
+    unknown_or_brokers = {"anyOf": [brokers, {"type": "null"}]}
+    state: Schema = {
+        "leader": {"type": ["integer", "null"], "description": "Broker that leads; null: none."},
+        "leader_epoch": {"type": "integer", "description": "Leader epoch."},
+        "isr": {**brokers, "description": "In-sync replicas."},
+        "elr": {**unknown_or_brokers, "description": "Eligible leader replicas; null: not known."},
+        "last_known_elr": {**unknown_or_brokers, "description": "LastKnownELR; null: not known."},
+    }
+    change: Schema = {
+        "text": {"type": "string", "description": "What changed, in words."},
+        "elected_by": {
+            "anyOf": [{"$ref": "#/$defs/ElectedBy"}, {"type": "null"}],
+            "description": "The rule that elected the leader it then has; null: nobody was elected.",
+        },
+        "loss": {
+            "anyOf": [{"$ref": "#/$defs/Loss"}, {"type": "null"}],
+            "description": "What that election loses; null: nobody was elected.",
+        },
+        "prevention": {
+            "type": "string",
+            "description": "What to do before, where that election loses records or may; empty: nothing.",
+        },
+        "before": {"$ref": "#/$defs/ImaginedState", "description": "Before the assumption."},
+        "after": {"$ref": "#/$defs/ImaginedState", "description": "After it."},
+    }
+    assumption: Schema = {
+        "text": {"type": "string", "description": "The assumption, as --if takes it."},
+        "notes": {**texts, "description": "How it applies, such as that the broker was down already."},
+        "consequence": {"type": "string", "description": "What it comes to for this partition, in words."},
+        "refused": {
+            "type": ["string", "null"],
+            "description": "Kafka's error by which the election was refused; null: none was.",
+        },
+        "changes": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/ImaginedChange"},
+            "maxItems": 1,
+            "description": "What it changed of this partition; empty: nothing.",
+        },
+    }
+    schemas = {"ImaginedState": state, "ImaginedChange": change, "Assumption": assumption}
+    return {name: {"type": "object", "properties": properties} for name, properties in schemas.items()}
 
 
 def _describe() -> Mapping[str, Json]:
@@ -54,7 +206,6 @@ def _history_summary() -> Mapping[str, Json]:
 
 def _explain() -> Mapping[str, Json]:
     from kelr.view.explain import explain_view  # noqa: PLC0415
-    from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
 
     return document_schema(explain_view(), *explain_item_schema())
 
@@ -98,7 +249,6 @@ def _doctor_acls() -> Mapping[str, Json]:
 def _plan(kind: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
         from kelr.view.plan_document import bare_plan_view  # noqa: PLC0415
-        from kelr.view.plan_schema import plan_item_schema  # noqa: PLC0415
 
         return document_schema(bare_plan_view(kind), *plan_item_schema())
 

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from kelr.errors import AuthenticationError, ConnectError
-from kelr.lab.archive import archive_file
+from kelr.lab.cluster import archive_file
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.java import find_java
 from kelr.lab.locks import load_lock

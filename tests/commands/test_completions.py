@@ -18,7 +18,7 @@ import pytest
 
 from kelr.commands.complete_cache import FAILED_S, FRESH_S, MOST_BYTES, MOST_FILES, STALE_S, Cache
 from kelr.commands.complete_known import known_of
-from kelr.commands.completion import SHELLS as FILES
+from kelr.commands.generate import SHELLS as FILES
 from kelr.commands.main import main
 from kelr.commands.settings import Settings
 from kelr.model import Broker, BrokerStatus, PartitionState

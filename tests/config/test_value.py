@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.config.secret_command import run_secret_command
-from kelr.config.value import Kind, Value, readable_by_others, writable_by_others
+from kelr.config.value import Kind, Value, readable_by_others, run_secret_command, writable_by_others
 from kelr.errors import BadInputError
 
 WHAT = "the password of context 'prod'"

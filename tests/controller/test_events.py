@@ -25,7 +25,7 @@ from kelr.controller import (
     replicas_in_order,
     replicas_reordered,
 )
-from kelr.controller.hash_order import hash_set_order
+from kelr.controller.change import hash_set_order
 from kelr.model import ElectedBy, PartitionState
 
 HEALTHY = PartitionState(

@@ -13,8 +13,7 @@ from kelr.engine.checkup.flushing import flush_checks
 from kelr.engine.checkup.metadata_versions import release_of, version_name
 from kelr.engine.checkup.nodes import THROTTLED, throttle_checks
 from kelr.engine.checkup.rights import Allowed, all_rights, named_topics, rights_of
-from kelr.engine.checkup.topic_findings import TELLS
-from kelr.engine.checkup.topics import FAILS
+from kelr.engine.checkup.topics import FAILS, TELLS
 from kelr.model import (
     ELR_FEATURE,
     LOG_INFO_FEATURE,

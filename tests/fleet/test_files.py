@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kelr.errors import BadInputError, RefusedError, UnsupportedError
-from kelr.fleet.files import LocalFiles, files_at
+from kelr.fleet.files import HadoopFiles, LocalFiles, files_at, leased
 from kelr.fleet.folder import Files, relative
-from kelr.fleet.hadoop import HadoopFiles, leased
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +89,7 @@ def test_a_folder_of_spark_s_is_named_whole(spark: SparkSession, tmp_path: Path)
 
 
 def test_one_run_at_a_time_changes_a_folder(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelr.fleet.hadoop.leased", partial(leased, beat_s=0.05))
+    monkeypatch.setattr("kelr.fleet.files.leased", partial(leased, beat_s=0.05))
     with files.locked() as still_held:
         with pytest.raises(RefusedError, match="another run") as raised, files.locked():
             pass

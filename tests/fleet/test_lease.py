@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kelr.errors import ConnectError, RefusedError
-from kelr.fleet.hadoop import leased
+from kelr.fleet.files import leased
 
 BEAT_S, STALE_S = 0.02, 0.5
 
@@ -18,7 +18,7 @@ BEAT_S, STALE_S = 0.02, 0.5
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file is read again soon."""
-    monkeypatch.setattr("kelr.fleet.hadoop._READ_AGAIN_AFTER_S", BEAT_S)
+    monkeypatch.setattr("kelr.fleet.files._READ_AGAIN_AFTER_S", BEAT_S)
 
 
 @dataclass

@@ -14,8 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kelr.fleet.report.figures import Figures, Missing, UncleanDay, WeekTrouble
-from kelr.fleet.report.pages import html, markdown, report_of
-from kelr.fleet.report.plots import plots
+from kelr.fleet.report.pages import html, markdown, plots, report_of
 from kelr.fleet.report.written import clusters_csv, findings_csv, harmless
 from tests.fleet.report_figures import ENDS, FLEET, PAYMENTS, SEARCH
 

@@ -19,7 +19,7 @@ import pytest
 
 from kelr.commands.main import main
 from kelr.errors import ExitCode
-from kelr.fleet.hadoop import STALE_AFTER_S
+from kelr.fleet.files import STALE_AFTER_S
 from tests.fleet.quick import QUICK_JAVA
 from tests.fleet.stores import Store, given, hdfs
 

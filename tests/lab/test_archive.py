@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kelr.lab.archive import archive_file, is_known, make_archive
+from kelr.lab.cluster import archive_file, is_known, make_archive
 from kelr.lab.java import Java
 from kelr.lab.locks import Lock, LockedJar
 from kelr.lab.nodes import new_kafka_uuid

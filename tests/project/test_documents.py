@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from kelr import __version__
-from kelr.commands.cli_model import Command, command_line, every
-from kelr.commands.completion import SHELLS, completion_script
-from kelr.commands.generate import generated_docs
+from kelr.commands.generate import SHELLS, Command, command_line, completion_script, every, generated_docs
 from kelr.commands.registry import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.commands.cli_model import Command, command_line, every
+from kelr.commands.generate import Command, command_line, every
 from kelr.controller import RULE_SETS
 from kelr.engine.checkup.catalogue import BY_ID
 from kelr.engine.rule_docs import RULES

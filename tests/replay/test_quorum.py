@@ -8,7 +8,7 @@ import pytest
 
 from kelr.model import ELR_FEATURE, PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.holders import SETTLES_MS
+from kelr.replay.quorum import SETTLES_MS
 from tests.replay.written import TOPIC_ID, Writer, changed, made, registered
 
 ORDERS = TopicPartition("orders", 0)

@@ -19,7 +19,7 @@ from kelr.controller import (
 )
 from kelr.model import TopicPartition
 from kelr.simulation import SimulatedCluster
-from kelr.simulation.isr_reports import altered_together
+from kelr.simulation.cluster import altered_together
 from kelr.simulation.partition_map import PartitionMap
 from kelr.simulation.replication import caught_up
 from kelr.simulation.running import RunningCluster

@@ -12,7 +12,7 @@ from hypothesis import given
 from kelr.controller import RuleSet
 from kelr.engine import decide_all
 from kelr.model import Snapshot
-from kelr.view.fields import as_fields
+from kelr.view.explain import as_fields
 from tests.engine.snapshots import rule_sets, snapshots
 
 

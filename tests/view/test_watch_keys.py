@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.model import TopicPartition
-from kelr.view.watch.keys import KeyDecoder
 from kelr.view.watch.state import Around, Mode, Sort, WatchState, kept, place_of, press
+from kelr.view.watch.terminal import KeyDecoder
 
 ROWS = tuple(TopicPartition("orders", number) for number in range(10))
 AROUND = Around(ROWS, page=4)

@@ -3,13 +3,331 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
+from kelr.controller import RecoveryStrategy, RuleSet, choose_rules
+from kelr.engine.advice.commands import topic_config
 from kelr.engine.checkup import catalogue as of
-from kelr.engine.checkup.topic_findings import About, TopicSeen, goes_by_default, low_default, told
-from kelr.model import Cluster, Situation, TopicConfig
-from kelr.model.checkup import Finding, NotChecked
+from kelr.engine.checkup import fixes
+from kelr.engine.checkup.incidents import EMPTIES_ELR, MOVES, for_topic
+from kelr.engine.checkup.tally import pieces
+from kelr.engine.words import plural
+from kelr.model import Cluster, ConfigSource, Situation, TopicConfig
+from kelr.model.checkup import Command, Finding, NotChecked
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
+
+# What the checks of partitions say of one topic, and the commands that put it right.
+
+CLEARS_ELR = (
+    "with ELR on this write empties ELR and LastKnownElr of all partitions of the topic: do it while all of them are"
+    " led and in sync"
+)
+CLEARS_ALL_ELR = (
+    "with ELR on this write empties ELR and LastKnownElr of all partitions of all topics: do it while all of them are"
+    " led and in sync"
+)
+WANTED_REPLICAS = 3
+_UNCLEAN = "unclean.leader.election.enable"
+_STRATEGY = "unclean.recovery.strategy"
+_MIN_ISR = "min.insync.replicas"
+_MOST_PIECES = 20
+WITHOUT_ACKS = (
+    "a topic that is written with acks=0 or 1 alone is better off with min.insync.replicas=1: there a higher one only"
+    " keeps new records from consumers while fewer are in sync (KIP-966)"
+)
+"""What kelr cannot see: how producers write."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The cluster that topics are in."""
+
+    cluster: Cluster
+
+    @property
+    def elr(self) -> bool | None:
+        return self.cluster.features.elr_enabled
+
+    @property
+    def rules(self) -> RuleSet:
+        """What the cluster elects by, as far as it tells."""
+        return choose_rules(self.cluster.features).rules
+
+    def loses_by_itself(self, config: TopicConfig) -> bool | None:
+        """Whether the controller elects by itself a replica that may lack committed records, though others may come
+        back with them: uncleanly, or by the KIP's strategy aggressive; None where the config is not known."""
+        strategy = self.rules.of_topic(config.unclean_leader_election, config.recovery_strategy).recovery
+        if strategy is None or (config.recovery_strategy is None and config.unclean_leader_election is None):
+            return config.unclean_leader_election
+        return strategy is RecoveryStrategy.AGGRESSIVE
+
+    @property
+    def min_isr_harm(self) -> str | None:
+        """What a write of min.insync.replicas does to partitions in trouble; None where there is no ELR to empty."""
+        return None if self.elr is False else EMPTIES_ELR
+
+
+@dataclass
+class TopicSeen:
+    """What was seen of a topic."""
+
+    name: str
+    config: TopicConfig
+    partitions: int = 0
+    troubled: int = 0
+    """Partitions that are not healthy, or of which that is not known."""
+    least: int | None = None
+    """The smallest replica count above 1."""
+    found: dict[of.Check, list[int]] = field(default_factory=dict)
+    """The partitions that each check is about."""
+    replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Of the partitions whose assignment is to be changed."""
+    unknown: set[of.Check] = field(default_factory=set)
+    """What could not be told of some of its partitions."""
+
+
+def told(about: About, check: of.Check, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    """What a check found of a topic, in words, with the commands that put it right.
+
+    Those that would do harm in an incident are not printed while a partition of the topic is in trouble.
+    """
+    return for_topic(TELLS[check](about, topic, numbers), topic.troubled)
+
+
+def goes_by_default(topic: TopicSeen) -> bool:
+    """Whether a topic's min ISR is 1 because the cluster's is, and could be higher."""
+    config = topic.config
+    return (
+        config.min_insync_replicas == 1
+        and config.min_insync_replicas_source is not ConfigSource.TOPIC
+        and (topic.least or 0) >= WANTED_REPLICAS
+    )
+
+
+def low_default(about: About, topics: int) -> Finding:
+    """The cluster's min.insync.replicas of 1: one command for all topics that go by it."""
+    caution = (
+        "it holds for every topic without a value of its own; producers with acks=all are refused from then on where"
+        f" fewer than 2 are in sync; {WITHOUT_ACKS}"
+    )
+    return of.MIN_ISR_ONE.finding(
+        f"min.insync.replicas is 1 where a topic has no value of its own: {plural(topics, 'topic')}",
+        why=_min_isr_one_why(about),
+        commands=[fixes.default_config(_MIN_ISR, "2")],
+        caution=caution if about.elr is False else f"{caution}; {CLEARS_ALL_ELR}",
+        harm=about.min_isr_harm,
+    )
+
+
+def _now(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    what = {
+        of.LEADERLESS: f"{_partitions(numbers)} of {topic.name} {_have(numbers)} no live leader",
+        of.UNDER_MIN_ISR: f"{_partitions(numbers)} of {topic.name} {_have(numbers)} fewer in sync than min ISR",
+    }[check]
+    caution = None
+    if check is of.UNDER_MIN_ISR and (topic.config.min_insync_replicas or 0) > 1:
+        caution = f"{WITHOUT_ACKS}; write that when all is led and in sync again"
+        caution += "" if about.elr is False else ": with ELR on the write empties the ELR"
+    command = ("explain", _target_of(topic, numbers))
+    return check.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
+
+
+def _aggressive(topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    """The strategy aggressive, by its own config or by the one that KIP-966 deprecates ("Compatibility": true "will be
+    set to Aggressive")."""
+    source = topic.config.unclean_leader_election_source
+    what = f"{_STRATEGY} is aggressive for {topic.name}"
+    command = topic_config(topic.name, _STRATEGY, "balanced")
+    caution = "where nobody leads now, it then waits for every member of LastKnownELR"
+    if topic.config.recovery_strategy is None:
+        what = f"{_UNCLEAN} is true for {topic.name} ({_where(source)}), which means {_STRATEGY}=aggressive"
+        caution += f"; KIP-966 deprecates {_UNCLEAN}, and {_STRATEGY} stands above it"
+        if source is not ConfigSource.TOPIC:
+            command = fixes.default_config(_STRATEGY, "balanced")
+    why = (
+        "where no live replica may lead cleanly, the best log of those that answer within seconds is elected; members"
+        " of the ELR that are down are not waited for, and what they alone hold is lost"
+    )
+    return of.UNCLEAN_ELECTION.finding(
+        what, why=why, topic=topic.name, partitions=numbers, commands=[command], caution=caution
+    )
+
+
+def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    if about.rules.recovers:
+        return _aggressive(topic, numbers)
+    source = topic.config.unclean_leader_election_source
+    what = f"unclean.leader.election.enable is true for {topic.name} ({_where(source)})"
+    caution = "where nobody leads now, nobody is elected uncleanly by itself any more"
+    command: Command = fixes.default_config(_UNCLEAN, "false")
+    if source is ConfigSource.TOPIC:
+        command = topic_config(topic.name, _UNCLEAN, "false")
+    elif source in {ConfigSource.BROKER, ConfigSource.STATIC}:
+        caution = (
+            "the controllers go by their own files, which no request to a broker tells: the dynamic default goes"
+            " before all of them"
+        )
+    if about.rules.kip966:
+        caution += (
+            f"; KIP-966 deprecates it: once unclean.recovery.manager.enabled is true, it means {_STRATEGY}=aggressive"
+        )
+    why = of.UNCLEAN_ELECTION.why
+    if about.elr:
+        why += "; with ELR on the ELR, which could have been waited for, is thrown away with it"
+    return of.UNCLEAN_ELECTION.finding(
+        what, why=why, topic=topic.name, partitions=numbers, commands=[command], caution=caution
+    )
+
+
+def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    source = topic.config.min_insync_replicas_source
+    what = f"min ISR is 1 for {topic.name} ({_where(source)})"
+    command: Command | None = None
+    if (topic.config.min_insync_replicas or 0) > 1:
+        what = f"min ISR is 1 for {topic.name}: its partition 0 has one replica, and that one's count is what counts"
+        caution = "give partition 0 more replicas"
+    elif (topic.least or 0) < WANTED_REPLICAS:
+        caution = "with min ISR 2 and two replicas a single broker stops producers: give it a third replica first"
+    elif goes_by_default(topic):
+        caution = "the value is the cluster's: what is said of all topics without a value of their own has the command"
+    else:
+        command = topic_config(topic.name, _MIN_ISR, "2")
+        caution = f"producers with acks=all are refused from then on where fewer than 2 are in sync; {WITHOUT_ACKS}"
+        if about.elr is not False:
+            caution = f"{caution}; {CLEARS_ELR}"
+    return of.MIN_ISR_ONE.finding(
+        what,
+        why=_min_isr_one_why(about),
+        topic=topic.name,
+        partitions=numbers,
+        commands=[command] if command else [],
+        caution=caution,
+        harm=about.min_isr_harm,
+    )
+
+
+def _min_isr_one_why(about: About) -> str:
+    if not about.elr:
+        return of.MIN_ISR_ONE.why
+    return (
+        f"{of.MIN_ISR_ONE.why}; and its ELR never holds more than the last one in sync, since replicas go into it only"
+        " while the ISR is below min ISR"
+    )
+
+
+def _min_isr_is_rf(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    source, least = topic.config.min_insync_replicas_source, topic.least or 0
+    what = f"min ISR of {topic.name} is as high as its number of replicas ({_where(source)})"
+    if least < WANTED_REPLICAS:
+        caution: str | None = "with two replicas the other choice is min ISR 1: give it a third replica"
+        return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, caution=caution)
+    command = topic_config(topic.name, _MIN_ISR, str(least - 1))
+    caution = None if about.elr is False else CLEARS_ELR
+    return of.MIN_ISR_IS_RF.finding(
+        what,
+        topic=topic.name,
+        partitions=numbers,
+        commands=[command],
+        caution=caution,
+        harm=about.min_isr_harm,
+    )
+
+
+def _replicas_few(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    how_many = "one replica" if check is of.RF_ONE else "two replicas"
+    what = f"{_partitions(numbers)} of {topic.name} {_have(numbers)} {how_many}"
+    wanted = {
+        number: fixes.more_replicas(about.cluster, topic.name, number, topic.replicas[number], WANTED_REPLICAS)
+        for number in numbers
+    }
+    enough = all(len(replicas) >= WANTED_REPLICAS for replicas in wanted.values())
+    if not enough:
+        return check.finding(
+            what, topic=topic.name, partitions=numbers, caution="there are not enough live brokers for three"
+        )
+    return _moved(check, what, topic.name, wanted)
+
+
+def _rack(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    racks = sorted({str(fixes.rack_of(about.cluster, topic.replicas[number][0])) for number in numbers})
+    what = f"all replicas of {_partitions(numbers)} of {topic.name} are in {_rack_words(racks)}"
+    wanted = {
+        number: found
+        for number in numbers
+        if (found := fixes.spread(about.cluster, topic.name, number, topic.replicas[number])) is not None
+    }
+    if len(wanted) < len(numbers):
+        return of.ONE_RACK.finding(
+            what, topic=topic.name, partitions=numbers, caution="no broker of another rack is live"
+        )
+    return _moved(of.ONE_RACK, what, topic.name, wanted)
+
+
+def _reassignment(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    what = f"{_partitions(numbers)} of {topic.name} {_are(numbers)} being reassigned"
+    return of.REASSIGNMENT.finding(what, topic=topic.name, partitions=numbers)
+
+
+def _moved(check: of.Check, what: str, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> Finding:
+    """A finding that a reassignment puts right."""
+    command = fixes.reassign(topic, wanted)
+    if command is None:
+        count = plural(len(wanted), "partition")
+        caution = f"{count} are too many for a line: write the assignment with kafka-reassign-partitions.sh"
+        return check.finding(what, topic=topic, partitions=wanted, caution=caution)
+    caution = "this copies data; the brokers are kelr's suggestion, by rack alone and not by load"
+    return check.finding(what, topic=topic, partitions=wanted, commands=[command], caution=caution, harm=MOVES)
+
+
+TELLS: Mapping[of.Check, Callable[[About, TopicSeen, tuple[int, ...]], Finding]] = {
+    of.LEADERLESS: partial(_now, of.LEADERLESS),
+    of.UNDER_MIN_ISR: partial(_now, of.UNDER_MIN_ISR),
+    of.UNCLEAN_ELECTION: _unclean,
+    of.MIN_ISR_ONE: _min_isr_one,
+    of.MIN_ISR_IS_RF: _min_isr_is_rf,
+    of.RF_ONE: partial(_replicas_few, of.RF_ONE),
+    of.RF_TWO: partial(_replicas_few, of.RF_TWO),
+    of.ONE_RACK: _rack,
+    of.REASSIGNMENT: _reassignment,
+}
+
+
+def _target_of(topic: TopicSeen, numbers: tuple[int, ...]) -> str:
+    """As kelr takes it: the partitions, or the whole topic where they are too scattered to be named."""
+    found = pieces(numbers)
+    if len(numbers) == topic.partitions or len(found) > _MOST_PIECES:
+        return topic.name
+    return f"{topic.name}:{','.join(found)}"
+
+
+def _where(source: ConfigSource) -> str:
+    return {
+        ConfigSource.TOPIC: "set on the topic",
+        ConfigSource.CLUSTER_DEFAULT: "the cluster's dynamic default",
+        ConfigSource.BROKER: "a broker's dynamic config",
+        ConfigSource.STATIC: "the brokers' files",
+        ConfigSource.DEFAULT: "Kafka's own default",
+        ConfigSource.UNKNOWN: "nobody tells where it is set",
+    }[source]
+
+
+def _partitions(numbers: Sequence[int]) -> str:
+    return plural(len(numbers), "partition")
+
+
+def _have(numbers: Sequence[int]) -> str:
+    return "has" if len(numbers) == 1 else "have"
+
+
+def _are(numbers: Sequence[int]) -> str:
+    return "is" if len(numbers) == 1 else "are"
+
+
+def _rack_words(racks: Sequence[str]) -> str:
+    return f"rack {racks[0]}" if len(racks) == 1 else f"one rack ({', '.join(racks)})"
+
 
 _MOST_KNOWN = 16_384
 _LED = frozenset({Situation.HEALTHY, Situation.UNDER_MIN_ISR, Situation.UNKNOWN})

@@ -7,9 +7,8 @@ from kelr.engine.watching.changes import (
     changes_between,
 )
 from kelr.engine.watching.elected import Elected, elected_between
-from kelr.engine.watching.pace import Readings
 from kelr.engine.watching.sight import Counts, Sight, Watched
-from kelr.engine.watching.story import Since, Story
+from kelr.engine.watching.story import Readings, Since, Story
 
 __all__ = [
     "BrokerChange",

@@ -128,7 +128,7 @@ def _at_large(assumption: Assumption, state: ControllerState) -> Iterator[ev.Eve
         yield ev.LeadersElected(Election.PREFERRED, tuple(sorted(state.partitions)))
     elif happening is Happening.DESIGNATION:
         if state.rules.recovers:
-            # The KIP's ElectLeaders v3 names the replica (`kelr.engine.what_if.recovery`).
+            # The KIP's ElectLeaders v3 names the replica (`kelr.engine.what_if.moment`).
             return
         assert assumption.broker is not None  # as it was parsed
         for address, partition in sorted(state.partitions.items()):

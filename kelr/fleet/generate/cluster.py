@@ -437,7 +437,7 @@ class Cluster(Controlled):
         """Set one of a topic's configs.
 
         One that would clear ELRs is not written: what Kafka's index of ELR members then has too much of
-        (`kelr.controller.elr_index`) is not followed here.
+        (`kelr.controller.state`) is not followed here.
         """
         least = key == MIN_ISR
         if least and any(one.form.state.elr or one.form.state.last_known_elr for one in topic.partitions):

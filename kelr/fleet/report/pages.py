@@ -2,17 +2,286 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import chain
 from typing import Any
 
-from kelr.fleet.report.figures import Cluster, Figures
-from kelr.fleet.report.findings import MEANINGS, OF_A_KIND, Chosen, Finding, Kind, choose, ranked
+from kelr.fleet.report.figures import BrokerRestarts, Cluster, Figures, Scenario, UncleanDay, WeekTrouble
+from kelr.fleet.report.findings import (
+    MEANINGS,
+    OF_A_KIND,
+    TROUBLE_TITLES,
+    TROUBLES,
+    Chosen,
+    Finding,
+    Kind,
+    choose,
+    ranked,
+)
 from kelr.fleet.report.judging import judge
-from kelr.fleet.report.plots import plots
 from kelr.page.rendered import html_page, markdown_page
+from kelr.page.svg import WIDTH, circle, drawing, line, rect, text
 from kelr.page.words import count, duration, moment, number
+
+# The plots of a report, as SVG that stands in the page itself: no script, colours from the page's style sheet.
+#
+# Each says in words what it shows, and comes with its figures as a table, for whoever does not see it.
+
+_HOUR = 3_600
+_MOST_ROWS = 10
+_LEFT, _RIGHT = 12, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A drawing with its words and figures."""
+
+    id: str
+    title: str
+    about: str
+    """What is counted."""
+    svg: str
+    """Empty: there is nothing to draw, and `about` says why."""
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    """The figures that are drawn."""
+    note: str = ""
+    """What is left out."""
+
+
+def plots(figures: Figures) -> tuple[Plot, ...]:
+    """All plots for which there are figures."""
+    names = {cluster.id: cluster.name for cluster in figures.clusters}
+    found = (
+        weekly(figures.weeks),
+        worst(figures.scenarios, names),
+        timeline(figures.election_days, names),
+        restarts(figures.restarts, names),
+    )
+    return tuple(plot for plot in found if plot is not None)
+
+
+def weekly(weeks: Sequence[WeekTrouble]) -> Plot | None:
+    """How long partitions were in which trouble, week by week."""
+    if not weeks:
+        return None
+    hours: dict[tuple[str, date], float] = defaultdict(float)
+    for one in weeks:
+        hours[one.trouble, one.week] += one.seconds / _HOUR
+    every = list(_mondays(weeks))
+    troubles = [trouble for trouble in TROUBLES if any(hours.get((trouble, week)) for week in every)]
+    if not troubles:
+        return None
+    height_of_one = 92
+    parts = list(
+        chain.from_iterable(
+            _bars_of_trouble(trouble, [hours.get((trouble, week), 0) for week in every], index * height_of_one)
+            for index, trouble in enumerate(troubles)
+        )
+    )
+    bottom = len(troubles) * height_of_one
+    parts += _week_labels(every, bottom)
+    title, about = "Trouble by week", "Partition-hours in each trouble, by ISO week; every row has a scale of its own."
+    return Plot(
+        "trouble-by-week",
+        title,
+        about,
+        drawing("trouble-by-week", title, about, bottom + 24, parts),
+        ("week of", *(TROUBLE_TITLES[trouble] for trouble in troubles)),
+        tuple((f"{week}", *(number(round(hours.get((t, week), 0), 2)) for t in troubles)) for week in every),
+    )
+
+
+def _mondays(weeks: Iterable[WeekTrouble]) -> Iterator[date]:
+    """Every week from the first to the last, also those in which nothing was."""
+    found = {one.week for one in weeks}
+    week, last = min(found), max(found)
+    while week <= last:
+        yield week
+        week += timedelta(days=7)
+
+
+def _bars_of_trouble(trouble: str, values: Sequence[float], top: float) -> Iterator[str]:
+    high, base = 52, top + 82
+    most = max(values)
+    yield text(_LEFT, top + 20, TROUBLE_TITLES[trouble], "label")
+    yield text(WIDTH - _RIGHT, top + 20, f"at most {number(round(most, 1))} h a week", "tick", anchor="end")
+    step = (WIDTH - _LEFT - _RIGHT) / len(values)
+    wide = max(1.0, min(48.0, step * 0.72))
+    for index, value in enumerate(values):
+        if value:
+            tall = max(1.5, value / most * high)
+            yield rect(_LEFT + index * step + (step - wide) / 2, base - tall, wide, tall, trouble)
+    yield line(_LEFT, base, WIDTH - _RIGHT, base)
+
+
+def _week_labels(weeks: Sequence[date], top: float) -> Iterator[str]:
+    step = (WIDTH - _LEFT - _RIGHT) / len(weeks)
+    every = math.ceil(64 / step)
+    for index in range(0, len(weeks), every):
+        yield text(_LEFT + (index + 0.5) * step, top + 12, f"{weeks[index]:%-d %b}", "tick", anchor="middle")
+
+
+def worst(scenarios: Sequence[Scenario], names: Mapping[str, str]) -> Plot | None:
+    """What the worst failures would take, those first that may lose what was committed."""
+    ranked = sorted(
+        (one for one in scenarios if not one.now and (one.may_lose or one.leaderless or one.under_min_isr)),
+        key=lambda one: (*(-one_ for one_ in one.severity), one.cluster, one.name),
+    )
+    if not ranked:
+        return None
+    shown = ranked[:_MOST_ROWS]
+    kinds = (("may_lose", "may lose records"), ("leaderless", "leaderless"), ("under_min_isr", "under-min-isr"))
+    most = max(max(one.may_lose, one.leaderless, one.under_min_isr) for one in shown)
+    parts, top = (
+        list(_legend([("may-lose", "may lose records"), *_of(TROUBLE_TITLES, "leaderless", "under-min-isr")])),
+        34.0,
+    )
+    for one in shown:
+        parts.append(text(_LEFT, top + 14, f"{names.get(one.cluster, one.cluster)} · {one.name}", "label"))
+        top += 22
+        for attribute, kind in kinds:
+            value = getattr(one, attribute)
+            if value:
+                wide = max(1.5, value / most * (WIDTH - 90))
+                parts += (
+                    rect(_LEFT, top, wide, 11, "may-lose" if attribute == "may_lose" else kind),
+                    text(_LEFT + wide + 6, top + 10, number(value), "tick"),
+                )
+                top += 16
+        top += 8
+    title, about = (
+        "Worst failures",
+        "Partitions that a failure would leave so that do not stand so now, by the rules that each cluster runs.",
+    )
+    return Plot(
+        "worst-failures",
+        title,
+        about,
+        drawing("worst-failures", title, about, top, parts),
+        ("cluster", "failure", "rules", "may lose records", "without leader", "under min ISR"),
+        tuple(
+            (
+                names.get(one.cluster, one.cluster),
+                one.name,
+                one.rules,
+                number(one.may_lose),
+                number(one.leaderless),
+                number(one.under_min_isr),
+            )
+            for one in shown
+        ),
+        _left_out(len(ranked) - len(shown), "failure"),
+    )
+
+
+def timeline(days: Sequence[UncleanDay], names: Mapping[str, str]) -> Plot | None:
+    """When which cluster had elections that were not clean."""
+    if not days:
+        return None
+    by_cluster: dict[str, dict[date, int]] = defaultdict(dict)
+    for one in days:
+        by_cluster[one.cluster][one.day] = by_cluster[one.cluster].get(one.day, 0) + one.elections
+    ranked = sorted(by_cluster, key=lambda cluster: (-sum(by_cluster[cluster].values()), cluster))
+    shown = ranked[:_MOST_ROWS]
+    first, last = min(one.day for one in days), max(one.day for one in days)
+    span = max(1, (last - first).days)
+    most = max(max(by_cluster[cluster].values()) for cluster in shown)
+    parts, row = [], 54
+    inner = (_LEFT + 20, WIDTH - _RIGHT - 20)
+    for index, cluster in enumerate(shown):
+        top = index * row
+        total = sum(by_cluster[cluster].values())
+        parts.append(text(_LEFT, top + 16, f"{names.get(cluster, cluster)} · {count(total, 'election')}", "label"))
+        parts.append(line(_LEFT, top + 36, WIDTH - _RIGHT, top + 36))
+        for day, elections in sorted(by_cluster[cluster].items()):
+            x = inner[0] + (day - first).days / span * (inner[1] - inner[0])
+            radius = 3.5 + 9 * math.sqrt(elections / most)
+            parts.append(circle(x, top + 36, radius, "unclean", f"{day}: {count(elections, 'election')}"))
+    bottom = len(shown) * row
+    parts.append(text(inner[0], bottom + 14, f"{first:%-d %b %Y}", "tick", anchor="start"))
+    if last != first:
+        parts.append(text(inner[1], bottom + 14, f"{last:%-d %b %Y}", "tick", anchor="end"))
+    title = "Unclean elections"
+    about = "Elections of replicas that nothing proves to be complete; a dot is a day, its area their number."
+    return Plot(
+        "unclean-elections",
+        title,
+        about,
+        drawing("unclean-elections", title, about, bottom + 26, parts),
+        ("cluster", "day", "elections"),
+        tuple(
+            (names.get(cluster, cluster), f"{day}", number(elections))
+            for cluster in shown
+            for day, elections in sorted(by_cluster[cluster].items())
+        ),
+        _left_out(len(ranked) - len(shown), "cluster"),
+    )
+
+
+def restarts(brokers: Sequence[BrokerRestarts], names: Mapping[str, str]) -> Plot | None:
+    """Which brokers came back unclean."""
+    ranked = sorted((one for one in brokers if one.unclean), key=lambda one: (-one.unclean, one.cluster, one.broker))
+    if not ranked:
+        return None
+    shown = ranked[:_MOST_ROWS]
+    most = max(one.unclean + one.not_shown + one.clean for one in shown)
+    parts = list(_legend((("unclean", "unclean"), ("not-shown", "not shown"), ("clean", "clean"))))
+    top = 34.0
+    for one in shown:
+        words = f"{names.get(one.cluster, one.cluster)} · broker {one.broker}"
+        parts.append(text(_LEFT, top + 14, words if one.rack is None else f"{words} ({one.rack})", "label"))
+        x = float(_LEFT)
+        for value, kind in ((one.unclean, "unclean"), (one.not_shown, "not-shown"), (one.clean, "clean")):
+            wide = value / most * (WIDTH - 130)
+            if value:
+                parts.append(rect(x, top + 20, wide, 13, kind))
+            x += wide
+        total = one.unclean + one.not_shown + one.clean
+        parts.append(text(x + 6, top + 31, f"{one.unclean} of {total}", "tick"))
+        top += 46
+    title, about = "Unclean restarts", "How brokers came back; unclean ones leave every ELR and ISR."
+    return Plot(
+        "unclean-restarts",
+        title,
+        about,
+        drawing("unclean-restarts", title, about, top, parts),
+        ("cluster", "broker", "rack", "unclean", "not shown", "clean"),
+        tuple(
+            (
+                names.get(one.cluster, one.cluster),
+                f"{one.broker}",
+                one.rack or "?",
+                number(one.unclean),
+                number(one.not_shown),
+                number(one.clean),
+            )
+            for one in shown
+        ),
+        _left_out(len(ranked) - len(shown), "broker"),
+    )
+
+
+def _of(titles: Mapping[str, str], *keys: str) -> list[tuple[str, str]]:
+    return [(key, titles[key]) for key in keys]
+
+
+def _left_out(more: int, noun: str) -> str:
+    return f"{count(more, f'more {noun}')} in the CSV files." if more > 0 else ""
+
+
+def _legend(kinds: Iterable[tuple[str, str]]) -> Iterator[str]:
+    x = float(_LEFT)
+    for kind, words in kinds:
+        yield rect(x, 6, 13, 13, kind)
+        yield text(x + 19, 17, words, "tick")
+        x += 19 + 7.4 * len(words) + 22
+
 
 # The words of a report, for whoever reads it without having read the documentation.
 

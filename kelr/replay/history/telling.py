@@ -6,17 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
+from kelr.replay import records as rec
 from kelr.replay.changes import (
     At,
+    BrokerMoved,
     Change,
     ConfigMoved,
+    ControllerMoved,
+    FeatureMoved,
     PartitionMoved,
     Restarted,
 )
+from kelr.replay.fast import Folding
 from kelr.replay.history.attribution import FULL_BATCH, Attribution, Told
 from kelr.replay.history.elections import elected_as, reassignment_step
 from kelr.replay.history.entries import (
     BrokerEntry,
+    BrokerEvent,
     Cause,
     CauseKind,
     Certainty,
@@ -29,15 +35,131 @@ from kelr.replay.history.entries import (
 )
 from kelr.replay.history.interest import Interest
 from kelr.replay.history.memory import Carried, Memory
-from kelr.replay.history.min_isr import effective_min_isr
-from kelr.replay.history.others import other_entry
-from kelr.replay.history.passing import Passing
+from kelr.replay.history.min_isr import MATTERS, effective_min_isr
 from kelr.replay.history.recoveries import has_recovery_manager
+from kelr.replay.history.restarts import is_registration
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
+from kelr.replay.packed import IdleRun, PackedChanges, address_of
 from kelr.replay.quorum import QuorumTracker
 from kelr.replay.records import RecordBatch
+
+# Entries of brokers and of the cluster as a whole.
+
+
+def other_entry(told: Told) -> BrokerEntry | ClusterEntry | None:
+    """What a change of a broker or of the cluster is told as; None for what elections do not depend on."""
+    change = told.change
+    if isinstance(change, BrokerMoved):
+        event = _broker_event(change)
+        return (
+            None
+            if event is None
+            else BrokerEntry(change.at, change.broker, event, change.before, change.after, told.restart)
+        )
+    if isinstance(change, ControllerMoved):
+        return ClusterEntry(change.at, ClusterEvent.CONTROLLER, after=str(change.controller))
+    if isinstance(change, FeatureMoved):
+        return ClusterEntry(
+            change.at, ClusterEvent.FEATURE, change.name, before=str(change.before), after=str(change.after)
+        )
+    if isinstance(change, ConfigMoved):
+        return _config_entry(change)
+    return ClusterEntry(change.at, ClusterEvent.CHECKPOINT) if isinstance(change, Restarted) else None
+
+
+def _config_entry(change: ConfigMoved) -> ClusterEntry | None:
+    of_all = change.resource_type == BROKER and not change.resource
+    if change.key not in MATTERS or not (of_all or change.resource_type == TOPIC):
+        return None
+    topic = None if of_all else change.resource
+    return ClusterEntry(change.at, ClusterEvent.CONFIG, change.key, topic, change.before, change.after)
+
+
+def _broker_event(change: BrokerMoved) -> BrokerEvent | None:
+    before, after = change.before, change.after
+    if after is None:
+        return BrokerEvent.UNREGISTERED
+    if is_registration(change) or before is None:
+        return BrokerEvent.REGISTERED
+    if before.fenced is not after.fenced:
+        return BrokerEvent.FENCED if after.fenced else BrokerEvent.UNFENCED
+    if after.in_controlled_shutdown and not before.in_controlled_shutdown:
+        return BrokerEvent.SHUTDOWN_BEGUN
+    if before.cordoned is not after.cordoned:
+        return BrokerEvent.CORDONED if after.cordoned else BrokerEvent.UNCORDONED
+    return BrokerEvent.DIRECTORIES_CHANGED if set(before.directories) != set(after.directories) else None
+
+
+# Batches that change nothing but partitions nobody asks about, passed over: what they say is folded, and the image of
+# the cluster has it when somebody looks.
+
+
+class _Wanted(dict[bytes, bool]):
+    """Whether somebody asks about a partition, by its key; whether a partition of an unknown topic is meant is told
+    anew each time."""
+
+    def __init__(self, image: MetadataImage, wanted: Callable[[TopicPartition], bool]) -> None:
+        super().__init__()
+        self._image, self._wanted = image, wanted
+
+    def __missing__(self, key: bytes) -> bool:
+        topic_id, partition = address_of(key)
+        topic = self._image.topics.get(topic_id)
+        if topic is None:
+            return True
+        self[key] = found = self._wanted(TopicPartition(topic.name, partition))
+        return found
+
+
+class Passing:
+    """Decides which batches are passed over, and keeps what they say.
+
+    Args:
+        wanted: which partitions somebody asks about.
+        moved: told of each partition, before and after everything that was passed over, when the image has it.
+    """
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        wanted: Callable[[TopicPartition], bool],
+        moved: Callable[[PartitionState, PartitionState], None],
+    ) -> None:
+        self._image = image
+        self._wanted = _Wanted(image, wanted)
+        self._folding = Folding(image, moved)
+
+    def passes(self, batch: rec.RecordBatch) -> bool:
+        """Whether the batch is passed over; otherwise the image is made ready for it, and nothing is pending."""
+        if batch.of_checkpoint or self._image.in_transaction:
+            self._wanted.clear()  # what is told there of topics is not looked at here
+            self.settle()
+            return False
+        if self._is_looked_at(batch.records):
+            self.settle()
+            return False
+        self._folding.apply(batch)
+        return True
+
+    def _is_looked_at(self, records: Sequence[rec.MetadataRecord]) -> bool:
+        kind = type(records)
+        if kind is PackedChanges:
+            return any(map(self._wanted.__getitem__, records.keys))  # type: ignore[attr-defined]  # by its kind
+        if kind is IdleRun or all(type(one) is rec.Irrelevant for one in records):
+            return False
+        if any(type(one) is rec.TopicRemoved or self._takes_over(one) for one in records):
+            self._wanted.clear()
+        return True
+
+    def _takes_over(self, one: rec.MetadataRecord) -> bool:
+        return type(one) is rec.TopicMade and one.topic_id in self._image.topics
+
+    def settle(self) -> None:
+        """The image has everything that was passed over."""
+        self._folding.finish()
+
 
 _AS_FOUND = Cause(CauseKind.AS_FOUND)
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kelr.controller import events
 from kelr.errors import LabError, UsageError
-from kelr.lab.simulated import channel
+from kelr.lab.simulated import lab
 from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.control import MOST_LINE_BYTES
 from kelr.lab.simulated.faults import Fault, FaultKind
@@ -45,7 +45,7 @@ class Controlled:
         self.port = server.control(TOKEN, down=lambda: self.downs.append(1))
 
     def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        return channel.ask(self.port, TOKEN, verb, **arguments)
+        return lab.ask(self.port, TOKEN, verb, **arguments)
 
     def node(self, node: int) -> dict[str, Any]:
         return next(one for one in self.ask("status")["nodes"] if one["node"] == node)
@@ -297,7 +297,7 @@ def test_a_wrong_token_does_nothing_and_says_nothing_else(shared: Controlled) ->
     before = shared.ask("status")
     for token in ("", "the-right-on", "the-right-one ", "\N{SNOWMAN}", None, 7):
         with pytest.raises(UsageError, match="this is not the lab's token"):
-            channel.ask(shared.port, token, "kill", broker=1)  # type: ignore[arg-type]
+            lab.ask(shared.port, token, "kill", broker=1)  # type: ignore[arg-type]
     line = json.dumps({"verb": "status"}).encode() + b"\n"
     assert json.loads(shared.line(line))["error"] == "this is not the lab's token"
     assert shared.line(line * 2).count(b"\n") == 1  # the connection is over
@@ -357,4 +357,4 @@ def test_nobody_there_is_an_error() -> None:
     with SimulatedServer() as server:
         port = server.control(TOKEN)
     with pytest.raises(LabError, match="the simulated lab does not answer"):
-        channel.ask(port, TOKEN, "status")
+        lab.ask(port, TOKEN, "status")

@@ -30,7 +30,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kelr.controller import events
 from kelr.lab import wire
 from kelr.lab.simulated.clock import VirtualClock
-from kelr.lab.simulated.failing import failed_answer, with_errors
+from kelr.lab.simulated.connection import failed_answer, with_errors
 from kelr.lab.simulated.faults import Fault, FaultKind, Faults, noise
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.in_thread import SimulatedServer

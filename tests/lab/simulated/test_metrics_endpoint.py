@@ -11,7 +11,7 @@ import pytest
 
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.lab.simulated.metrics_endpoint import figures, listen
+from kelr.lab.simulated.process import figures, listen
 from kelr.lab.simulated.world import Denied
 from kelr.metrics.access import Access
 from kelr.metrics.asked import Kind, endpoint_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kelr.commands.cli_model import command_line, every
+from kelr.commands.generate import command_line, every
 from kelr.commands.main import main
 from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.connection import Connection

@@ -18,10 +18,13 @@ from kelr.lab.simulated.api import Call, Message
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
 from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
 from kelr.lab.simulated.handlers.config_table import (
+    BROKER,
+    KNOWN,
     MANAGER,
     MIN_ISR,
     STRATEGY,
     TIMEOUT,
+    TOPIC,
     UNCLEAN,
     broker_keys,
     topic_keys,
@@ -30,7 +33,6 @@ from kelr.lab.simulated.handlers.config_table import (
 from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, by_the_kip, cluster_configs, guarded, topic_configs
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
-from kelr.lab.simulated.handlers.resources import BROKER, KNOWN, TOPIC
 from kelr.lab.simulated.metadata_records import CORDONS
 from kelr.lab.simulated.world import World
 

@@ -5,6 +5,11 @@ Source: AuthHelper.computeDescribeClusterResponse and KafkaRaftClient.handleDesc
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from uuid import UUID
+
 from kafka.protocol.admin.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -13,14 +18,192 @@ from kafka.protocol.admin.cluster import (
 )
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from kelr.controller.state import Registration
 from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
-from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, cluster_operations, codes
+from kelr.lab.simulated.handlers.authorized import (
+    CLUSTER,
+    DENIED,
+    NOT_ASKED,
+    TOPIC,
+    cluster_operations,
+    codes,
+    operations,
+)
+from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length
 from kelr.lab.simulated.handlers.errors import words
-from kelr.lab.simulated.handlers.metadata import metadata, some_broker
-from kelr.lab.simulated.handlers.partitions import NO_LEADER
-from kelr.lab.simulated.handlers.seen import seen_by
+from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline, unknown_topic
+from kelr.lab.simulated.handlers.seen import Seen, seen_by
+from kelr.lab.simulated.handlers.topic_bytes import Ends, Form, topic_bytes
 from kelr.lab.simulated.metadata_records import directory_id
 from kelr.lab.simulated.world import HOST, World
+from kelr.model import PartitionState
+
+# Metadata: live brokers, and topics with their leaders.
+#
+# Source: KafkaApis.handleTopicMetadataRequest and KRaftMetadataCache of Apache Kafka 4.3.
+
+NO_ID = UUID(int=0)
+_NAMED_BY_ID = 12
+"""The first version that may name topics by their ids."""
+
+
+def metadata(call: Call) -> Message | bytes:
+    """Live brokers, and the topics that were asked for; topics are never made by it."""
+    world, request, seen = call.world, call.request, seen_by(call.world, call.node)
+    if any(_malformed(topic, call.version) for topic in request.topics or ()):
+        return _malformed_answer(call)
+    brokers = [
+        MetadataResponse.MetadataResponseBroker(
+            node_id=broker, host=HOST, port=world.ports[broker], rack=world.racks.get(broker)
+        )
+        for broker in seen.live
+    ]
+    asked = 8 <= call.version <= 10 and bool(request.include_cluster_authorized_operations)
+    answer = MetadataResponse(
+        version=call.version,
+        brokers=brokers,
+        cluster_id=world.cluster_id,
+        controller_id=some_broker(seen, call.node),
+        topics=[],
+        authorized_operations=codes(cluster_operations(world, asked=asked)),
+    )
+    return _with_topics(answer, list(_topics(call, seen)))
+
+
+def some_broker(seen: Seen, node: int) -> int:
+    """The broker that a node names in the controller's place: any live one (KRaftMetadataCache.getRandomAliveBrokerId).
+
+    Kafka throws dice for each answer; here each node always names the same one while the same brokers live.
+    """
+    brokers = seen.live
+    if not brokers:
+        return NO_LEADER
+    digest = hashlib.blake2b(f"{seen.world.cluster_id}/{node}".encode(), digest_size=4).digest()
+    return brokers[int.from_bytes(digest, "big") % len(brokers)]
+
+
+def _with_topics(answer: Message, topics: list[bytes]) -> bytes:
+    """The answer, encoded, with these topics in place of none."""
+    version = answer.version
+    flexible = form(version).flexible
+    empty = bytes(answer.encode(version=version))
+    none = length(0, flexible=flexible)
+    after = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (len(NO_TAGS) if flexible else 0)
+    at = len(empty) - after
+    return b"".join((empty[: at - len(none)], length(len(topics), flexible=flexible), *topics, empty[at:]))
+
+
+def _topics(call: Call, seen: Seen) -> Iterator[bytes]:
+    world, wanted = call.world, call.request.topics
+    if wanted is None or (call.version == 0 and not wanted):
+        for topic in seen.topics():
+            if world.allowed(TOPIC, "DESCRIBE", topic):
+                yield _topic(call, seen, topic)
+        return
+    ids = [topic.topic_id for topic in wanted if topic.topic_id and topic.topic_id != NO_ID]
+    if ids:
+        yield from _by_id(call, seen, dict.fromkeys(ids))
+        return
+    for name in dict.fromkeys(topic.name for topic in wanted):
+        if name is None:  # and no id either
+            yield _failed(call, name, NO_ID, "INVALID_REQUEST")
+        elif not world.allowed(TOPIC, "DESCRIBE", name):
+            yield _failed(call, name, NO_ID, DENIED[TOPIC])
+        elif seen.partitions(name):
+            yield _topic(call, seen, name)
+        else:
+            yield _failed(call, name, NO_ID, unknown_topic(name))
+
+
+def _by_id(call: Call, seen: Seen, ids: dict[UUID, None]) -> Iterator[bytes]:
+    for topic_id in ids:
+        name = call.world.topic_of(topic_id)
+        if name is None or not seen.partitions(name):
+            yield _failed(call, None, topic_id, "UNKNOWN_TOPIC_ID")
+        elif not call.world.allowed(TOPIC, "DESCRIBE", name):
+            yield _failed(call, None, topic_id, DENIED[TOPIC])
+        else:
+            yield _topic(call, seen, name)
+
+
+def _topic(call: Call, seen: Seen, name: str) -> bytes:
+    asked = call.version >= 8 and call.request.include_topic_authorized_operations
+    bits = operations(call.world, TOPIC, name) if asked else NOT_ASKED
+    return topic_bytes(seen, form(call.version)).topic(seen, name, 0, seen.partitions(name), bits)
+
+
+def _failed(call: Call, name: str | None, topic_id: UUID, error: str) -> bytes:
+    internal = error != DENIED[TOPIC] and is_internal(name)
+    asked = call.version >= 8 and call.request.include_topic_authorized_operations and error not in _NOT_TOLD
+    bits = operations(call.world, TOPIC, name) if asked else NOT_ASKED
+    return form(call.version).topic(name, topic_id, b"", 0, error=code(error), internal=internal, operations=bits)
+
+
+_NOT_TOLD = frozenset({DENIED[TOPIC], "UNKNOWN_TOPIC_ID"})
+"""Errors with which Kafka does not tell what a client may do with the topic."""
+
+
+def _malformed(topic: Message, version: int) -> bool:
+    return version < _NAMED_BY_ID and (topic.name is None or topic.topic_id not in {None, NO_ID})
+
+
+def _malformed_answer(call: Call) -> bytes:
+    """The whole request fails; its answer still names the topics (MetadataRequest.getErrorResponse)."""
+    answer = MetadataResponse(
+        version=call.version,
+        brokers=[],
+        cluster_id=None,
+        controller_id=NO_LEADER,
+        topics=[],
+        authorized_operations=None,
+    )
+    made = form(call.version)
+    topics = [
+        made.topic(
+            topic.name or "",
+            topic.topic_id or NO_ID,
+            b"",
+            0,
+            error=code("INVALID_REQUEST"),
+            internal=False,
+            operations=NOT_ASKED,
+        )
+        for topic in call.request.topics
+    ]
+    return _with_topics(answer, topics)
+
+
+@cache
+def form(version: int) -> Form:
+    """How a version encodes topics."""
+
+    def ends(seen: Seen, state: PartitionState) -> Ends:
+        return _ends(seen.brokers, state, version)
+
+    return Form(version >= 9, version >= 10, version >= 1, version >= 8, ends)
+
+
+def _ends(brokers: Mapping[int, Registration], state: PartitionState, version: int) -> Ends:
+    replicas, isr = state.replicas, state.isr
+    if version == 0:
+        replicas = tuple(one for one in replicas if one in brokers and not brokers[one].fenced)
+        isr = tuple(one for one in isr if one in brokers and not brokers[one].fenced)
+    error, leader = "NONE", NO_LEADER if state.leader is None else state.leader
+    if leader not in brokers:
+        error, leader = "LEADER_NOT_AVAILABLE", NO_LEADER
+    elif len(replicas) < len(state.replicas) or len(isr) < len(state.isr):
+        error = "REPLICA_NOT_AVAILABLE"
+    flexible = version >= 9
+    after = [int32(leader)]
+    if version >= 7:
+        after.append(int32(state.leader_epoch))
+    after += (int32s(replicas, flexible=flexible), int32s(isr, flexible=flexible))
+    if version >= 5:
+        after.append(int32s(tuple(offline(brokers, state)), flexible=flexible))
+    if flexible:
+        after.append(NO_TAGS)
+    return int16(code(error)), b"".join(after)
+
 
 METADATA_TOPIC = "__cluster_metadata"
 _BROKERS, _CONTROLLERS = 1, 2

@@ -22,7 +22,16 @@ from kelr.lab.simulated.handlers.alter_configs import timed_out as alter_timed_o
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
 from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
 from kelr.lab.simulated.handlers.config_results import ConfigResults
-from kelr.lab.simulated.handlers.config_table import TYPES, Key
+from kelr.lab.simulated.handlers.config_table import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    KNOWN,
+    TOPIC,
+    TYPES,
+    Key,
+)
 from kelr.lab.simulated.handlers.config_values import (
     Entry,
     Synonym,
@@ -34,7 +43,6 @@ from kelr.lab.simulated.handlers.config_values import (
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.forwarding import forwarded
 from kelr.lab.simulated.handlers.partitions import wrong_name
-from kelr.lab.simulated.handlers.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, KNOWN, TOPIC
 from kelr.lab.simulated.world import World
 
 _LOGGERS = 6

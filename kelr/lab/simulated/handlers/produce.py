@@ -6,6 +6,7 @@ Source: KafkaApis.handleProduceRequest and handleInitProducerIdRequest, ReplicaM
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kafka.protocol.producer import (
     InitProducerIdRequest,
@@ -15,11 +16,213 @@ from kafka.protocol.producer import (
 )
 
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, code
-from kelr.lab.simulated.appending import NO_TRANSACTIONS, NOT_LEADER, Appended, Refused, Sending, append, outcome
+from kelr.lab.simulated.batches import stamped
 from kelr.lab.simulated.leaders import CurrentLeaders
-from kelr.lab.simulated.replicas import NONE, known
+from kelr.lab.simulated.producers import Sent
+from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
+from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
-from kelr.simulation.logs import Acks
+from kelr.simulation.logs import Acks, SimulatedLog
+from kelr.simulation.replication import Replication
+from kelr.sources.records.batches import MAGIC, BatchHeader, Compression, crc_matches, read_header
+from kelr.sources.records.errors import UnreadableBatchError
+from kelr.sources.records.records import contents, records_in
+
+# Batches of producers: whether a leader takes them, and how they get into its log.
+#
+# Source: ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator and
+# Partition.appendRecordsToLeader of Apache Kafka.
+
+LARGEST_BATCH = 1048588
+"""max.message.bytes where a topic says nothing."""
+MOST_UNCOMPRESSED = 128 * 1024 * 1024
+"""More must not come out of one batch's compression."""
+NOT_LEADER = "NOT_LEADER_OR_FOLLOWER"
+NO_TRANSACTIONS = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+"""A simulated cluster knows no transactions: nobody may use a transactional id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What a Produce request has for one partition."""
+
+    data: bytes | None
+    acks: Acks
+    version: int
+    """The version of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A batch lies in the leader's log, now or since it was sent before."""
+
+    address: TopicPartition
+    base_offset: int
+    next_offset: int
+    last_id: int
+    """The id of its last record."""
+    leader_epoch: int
+    log_start: int
+    append_time_ms: int | None = None
+    """When the leader appended it, where that is what its records carry (message.timestamp.type=LogAppendTime); of a
+    batch that was sent before, its newest timestamp, whatever that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A batch was not taken."""
+
+    address: TopicPartition
+    error: str
+    words: str | None = None
+    log_start: int = -1
+    """The log's start, where it was the log that refused the batch."""
+
+
+def append(world: World, node: int, address: TopicPartition, sending: Sending) -> Appended | Refused:
+    """Let a node append a batch.
+
+    Where it is not the leader, or no longer by what the controller says, nothing is written: a leader that was deposed
+    and has not heard of it takes nothing, other than in Kafka, where it would lose what it takes.
+    """
+    replica = hosted(world, node, address)
+    if isinstance(replica, str):
+        return Refused(address, replica)
+    if not replica.leads or world.state(address) is None:
+        return Refused(address, NOT_LEADER)
+    world.own(address)
+    if world.running.cluster.serving(address) != node:
+        return Refused(address, NOT_LEADER)
+    found = _batch(sending)
+    if isinstance(found, str):
+        return Refused(address, found)
+    if sending.acks is Acks.ALL and _in_sync(world, address) is False:
+        return Refused(address, "NOT_ENOUGH_REPLICAS", log_start=replica.log.start)
+    damage = _damage(world, address, sending.data or b"", found)
+    if damage != NONE:
+        return Refused(address, damage)
+    before = _fits(world, replica, sending.data or b"", found)
+    if isinstance(before, Sent):
+        return _again(replica, before, found)
+    if before != NONE:
+        return Refused(address, before, log_start=replica.log.start)
+    return _append(world, replica, bytes(sending.data or b""), found, sending.acks)
+
+
+def _again(replica: Replica, sent: Sent, header: BatchHeader) -> Appended:
+    return Appended(
+        replica.address,
+        sent.base_offset,
+        sent.next_offset,
+        sent.first_id + sent.next_offset - sent.base_offset - 1,
+        replica.state.leader_epoch,
+        replica.log.start,
+        header.max_timestamp_ms,
+    )
+
+
+def _append(world: World, replica: Replica, data: bytes, header: BatchHeader, acks: Acks) -> Appended | Refused:
+    address = replica.address
+    if not world.contents.room_for(len(data), _logs(world)):
+        return Refused(address, "POLICY_VIOLATION", "the simulated cluster has no room for more records")
+    stamp = world.topic_configs.get(address.topic, {}).get("message.timestamp.type") == "LogAppendTime"
+    count = header.last_offset_delta + 1
+    produced = world.running.produce(address, count, acks)
+    if produced.error != NONE:
+        return Refused(address, NOT_LEADER if produced.error == "LEADER_NOT_AVAILABLE" else produced.error)
+    first_id, base_offset = produced.records[0].id, replica.log.end
+    world.contents.put(first_id, count, stamped(data, world.running.now_ms) if stamp else data)
+    if header.producer_id is not None:
+        world.contents.producers.appended(address, header, first_id=first_id, base_offset=base_offset)
+    return Appended(
+        address,
+        base_offset,
+        base_offset + count,
+        first_id + count - 1,
+        replica.state.leader_epoch,
+        replica.log.start,
+        world.running.now_ms if stamp else None,
+    )
+
+
+def _batch(sending: Sending) -> BatchHeader | str:
+    """The header of the one batch that came, or why the request is refused before any log is looked at."""
+    data = sending.data
+    header = None if not data else read_header(data)
+    if data is None or header is None or header.magic != MAGIC or header.size_bytes != len(data):
+        return "INVALID_RECORD"  # there must be one batch, and one alone
+    if header.compression is Compression.ZSTD and sending.version < 7:
+        return "UNSUPPORTED_COMPRESSION_TYPE"
+    return NO_TRANSACTIONS if header.transactional else header
+
+
+def _in_sync(world: World, address: TopicPartition) -> bool | None:
+    """Whether the committed ISR has min ISR members; None where nobody leads."""
+    replication = world.replication(address)
+    if replication is None or replication.leadership is None:
+        return None
+    return len(replication.leadership.isr) >= _needed(world, address, replication)
+
+
+def _needed(world: World, address: TopicPartition, replication: Replication) -> int:
+    """min.insync.replicas as brokers take it: capped by the partition's own replica count."""
+    return min(world.running.cluster.controller.config(address.topic).min_isr or 1, len(replication.logs))
+
+
+def _damage(world: World, address: TopicPartition, data: bytes, header: BatchHeader) -> str:
+    if header.size_bytes > _largest(world, address):
+        return "MESSAGE_TOO_LARGE"
+    return NONE if crc_matches(data, 0, header) else "CORRUPT_MESSAGE"
+
+
+def _fits(world: World, replica: Replica, data: bytes, header: BatchHeader) -> Sent | str:
+    """The batch that this one repeats, or the error that the log has for it; ``NONE`` where it may be appended."""
+    if header.control or header.base_offset != 0 or header.count < 1 or header.count != header.last_offset_delta + 1:
+        return "INVALID_RECORD"
+    if header.producer_id is not None and header.base_sequence is None:
+        return "INVALID_RECORD"
+    try:
+        inside = contents(data, 0, header, limit_bytes=MOST_UNCOMPRESSED)
+    except UnreadableBatchError:
+        return "UNKNOWN_SERVER_ERROR"  # as 4.3.1 calls what its codecs make of noise
+    try:
+        records_in(inside, header)
+    except UnreadableBatchError:
+        return "INVALID_RECORD"
+    if header.producer_id is None:
+        return NONE
+    return world.contents.producers.judged(replica.address, replica.log, header)
+
+
+def _largest(world: World, address: TopicPartition) -> int:
+    text = world.topic_configs.get(address.topic, {}).get("max.message.bytes", "")
+    return int(text) if text.isdecimal() else LARGEST_BATCH
+
+
+def _logs(world: World) -> Iterator[SimulatedLog]:
+    for replication in world.running.cluster.replication.values():
+        yield from replication.logs.values()
+
+
+def outcome(world: World, node: int, appended: Appended) -> str | None:
+    """What a producer with acks=all is told; None while the batch waits for the high watermark.
+
+    Source: Partition.checkEnoughReplicasReachOffset.
+    """
+    replica = hosted(world, node, appended.address)
+    if isinstance(replica, str):
+        return replica
+    replication = world.replication(appended.address)
+    leadership = None if replication is None else replication.leadership
+    if replication is None or leadership is None or leadership.leader != node or not replica.leads:
+        return NOT_LEADER
+    if replica.log.high_watermark < appended.next_offset or appended.last_id in leadership.waiting:
+        return None
+    if appended.last_id in replication.ledger.committed:
+        return NONE
+    enough = len(leadership.maximal_isr) >= _needed(world, appended.address, replication)
+    return NONE if enough else "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+
 
 _UNKNOWN = -1
 _ACKS = {-1: Acks.ALL, 0: Acks.NONE, 1: Acks.LEADER}
