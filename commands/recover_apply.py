@@ -22,13 +22,14 @@ from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
-    directories_here,
+    Disks,
+    disks_of,
     plan_again,
     plan_for_this_cluster,
     reporter,
     rescue_commands,
     rescue_first,
-    rescued_in,
+    saved_before,
     say_disks,
     say_other_rescues,
     source_with,
@@ -119,14 +120,16 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     if plan.elections:
         # Before the plan is checked: without READ its logs would seem to have changed.
         require_authorization(hand_of(session), plan)
-    rescues = rescue_commands(plan, wanted.path, directories_here(session, source))
-    context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
+    disks = disks_of(session, source)
+    saving = tuple(one.words for one in rescue_commands(plan, wanted.path, disks))
+    context = PlanContext(stock_connection=stock_connection(session), rescue_commands=saving)
     if session.output.format.for_people:
         # What gets no election, and why, was read where the plan was made.
         part = replace(plan, not_planned=()) if plan.elections and not saved.edited else plan
         show_plan(session.output, part, context=context)
-        unsaid = not any(one.rescue for one in plan.elections)
-        say_other_rescues(session.output, rescues, rescued_in(plan, wanted.path), first=unsaid)
+        said = saving if any(one.rescue for one in plan.elections) else ()
+        left = rescue_commands(plan, wanted.path, disks, saved_before(wanted.path))
+        say_other_rescues(session.output, left, said=said)
     say_disks(session.output, plan, MACHINE.now_ms())
     checked = Checked(plan, _checked(session, source, plan, wanted))
     if session.output.format.for_people and plan.elections:
@@ -137,7 +140,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         _raise_if_nothing_is_left(plan, wanted.path)
         return
     if wanted.dry_run or _nobody_to_ask(session.output, wanted.given):
-        _end_dry_run(session, wanted, checked, context)
+        _end_dry_run(session, wanted, checked, context, disks)
         return
     _apply(session, wanted, source, checked, context, again=saved.edited)
 
@@ -262,7 +265,7 @@ def _nobody_to_ask(output: Output, given: Consented) -> bool:
     return not (given.yes or can_ask(output))
 
 
-def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: PlanContext) -> None:
+def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: PlanContext, disks: Disks) -> None:
     """Say what would be done. Raises RefusedError where it would not."""
     if not wanted.dry_run:
         session.output.note(
@@ -272,7 +275,7 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
     lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)
     refused = checked.refused
-    rescue = None if flags is None else rescue_first(part, wanted.path)
+    rescue = None if flags is None else rescue_first(part, wanted.path, disks)
     following = _again(checked.plan, refused, wanted) if refused else rescue or flags
     people = session.output.format.for_people
     if people:

@@ -12,7 +12,7 @@ from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
     PLAN_FILE,
-    directories_here,
+    disks_of,
     read_duration_ms,
     rescue_commands,
     say_other_rescues,
@@ -167,20 +167,21 @@ def _check_designated(wanted: Wanted, made: Made) -> None:
 
 def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen: bool) -> None:
     output, plan = session.output, made.plan
-    here = directories_here(session, source)
-    rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out, here)
+    rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out, disks_of(session, source))
     following = _following(wanted, made)
     not_known = not_known_in_words(made.not_known) if made.not_known else "" if seen else NOTHING_READ
     if wanted.markdown:
         write_utf8(output.stdout)
-        commands = [output.next_command(one) for one in (*rescues, following) if one is not None]
+        commands = [output.next_command(one) for one in (*(one.words for one in rescues), following) if one]
         output.stdout.write(plan_markdown(plan, not_known=not_known, commands=commands))
         return
     # What the elections give up is saved first; what saves it leads to the plan's application.
-    apply, following = following, rescues[0] if rescues else following
+    saving = tuple(one.words for one in rescues)
+    first = next(iter(saving), None)
+    apply, following = following, first or following
     context = PlanContext(
         stock_connection=stock_connection(session),
-        rescue_command=rescues[0] if rescues else None,
+        rescue_commands=saving,
         controller_silence=silence_of(session.source()),
         not_known=not_known,
         gone=wanted.wish.gone,
@@ -200,12 +201,12 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen:
         output.note(well)
     if not seen:
         output.note(NOTHING_READ)
-    say_other_rescues(output, rescues)
+    say_other_rescues(output, rescues, said=saving if any(one.rescue for one in plan.elections) else saving[:1])
     for command in _collecting(wanted, made, session.source().cluster().live):
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
-    if apply is not None and rescues and DIRECTORY in rescues[0]:
+    if apply is not None and first is not None and DIRECTORY in first:
         output.note(f"then, or where that disk cannot be read: {output.next_command(apply)}")
     if following is not None:
         output.next(following)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.recovering import (
+    Disks,
     all_rescued,
-    on_whose_host,
+    disks_of,
     plan_again,
     plan_for_this_cluster,
     rescue_commands,
@@ -67,7 +68,8 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
         found = verify_until_good(look, Waiting(wait_s, MACHINE), report=_Live(session.output, plan).show)
         session.output.end_progress()
     saved = _to_replay(plan, path)
-    following = _following(path, topics, plan, found, saved=next(iter(saved), None), waited=wait_s is not None)
+    disks = disks_of(session, session.source())
+    following = _following(path, topics, plan, found, disks, saved=next(iter(saved), None), waited=wait_s is not None)
     if following is not None and following[:2] == ("rescue", "replay"):
         for other in saved[1:]:
             session.output.note(f"replay, too: {session.output.next_command(_replay(other))}")
@@ -108,7 +110,14 @@ def _afterwards(session: Session) -> Afterwards | None:
 
 
 def _following(
-    path: Path, topics: Sequence[str], plan: Plan, found: Verification, *, saved: Path | None, waited: bool
+    path: Path,
+    topics: Sequence[str],
+    plan: Plan,
+    found: Verification,
+    disks: Disks,
+    *,
+    saved: Path | None,
+    waited: bool,
 ) -> tuple[str, ...] | None:
     """The next command: what carries the plan out, or plans again where it has expired; what waits for what may come;
     what shows more of what is not well; or, where all is, what saves what disks that are away may hold alone, and
@@ -119,13 +128,13 @@ def _following(
     """
     replay = None if saved is None else _replay(saved)
     if found.good:
-        return replay or (None if all_rescued(plan, path) else _save_what_is_away(plan, path, found))
+        return replay or (None if all_rescued(plan, path) else _save_what_is_away(plan, path, found, disks))
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
         if plan.expires_at_ms <= found.looked_at_ms:
             return plan_again(plan, unapplied, path)
-        return rescue_first(plan, path) or ("recover", "apply", str(path), *named)
+        return rescue_first(plan, path, disks) or ("recover", "apply", str(path), *named)
     if found.may_come and not waited:
         return ("recover", "verify", str(path), *named, "--wait")
     bad = [one for one in found.findings if one.passed is Passed.NO]
@@ -137,13 +146,13 @@ def _following(
     return tuple(told[0].removeprefix(_KELR).split()) if told else None if bad else replay
 
 
-def _save_what_is_away(plan: Plan, path: Path, found: Verification) -> tuple[str, ...] | None:
+def _save_what_is_away(plan: Plan, path: Path, found: Verification, disks: Disks) -> tuple[str, ...] | None:
     """The command that saves what disks of brokers that are down may hold alone: that of the plan, whose file counts as
     what it lost; else of the partitions that follow the first of the leaders. None where no such disk is known of."""
     away = {one.address for one in found.findings if one.check is Check.TRUNCATED and one.remark}
     lost = [one for one in found.lost if one.address in away and one.leader is not None]
     unread = {replica for one in lost for replica in one.unread if replica not in one.truncated}
-    of_plan = [one for one in rescue_commands(plan, path) if on_whose_host(one) in unread]
+    of_plan = [one.words for one in rescue_commands(plan, path, disks) if not unread.isdisjoint(one.disks)]
     saved = {replica for one in lost for replica in one.read_for_files}
     if of_plan or (saved and not unread):
         return next(iter(of_plan), None)
@@ -160,7 +169,7 @@ def _replay(saved: Path) -> tuple[str, ...]:
 def _to_replay(plan: Plan, path: Path) -> list[Path]:
     """The rescue files of this plan that no replay here has come to an end with."""
     here = cluster_directory(state_directory(), plan.cluster_id)
-    return [saved for saved in rescued_in(plan, path) if not is_replayed(saved, here)]
+    return [saved for saved in rescued_in(path) if not is_replayed(saved, here)]
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
-from types import MappingProxyType
 
+from kelr.commands.rescue import SUFFIX
 from kelr.commands.session import Session
 from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.saved import SavedLog
-from kelr.engine.words import length_of_time, time_of_day
-from kelr.errors import OtherClusterError, UsageError
+from kelr.engine.words import agree, brokers, length_of_time, time_of_day
+from kelr.errors import BadInputError, OtherClusterError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.recovery.plan_file import SavedPlan, read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
+from kelr.rescue.archive import read_head
 from kelr.rescue.known import LEADERLESS_SINCE, known_files
 from kelr.sources.base import Source
 from kelr.view.output import Output
@@ -90,31 +92,89 @@ def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path, *,
     return ("recover", "plan", *named, *(_kind(elections) if alike else ()), "--out", str(another_name(path)))
 
 
-def rescue_commands(
-    plan: Plan, path: Path, directories: Mapping[int, Sequence[str]] = MappingProxyType({})
-) -> list[tuple[str, ...]]:
-    """The commands that save what the plan gives up, as arguments after ``kelr``: one where all of it can be read from
-    here; else one for what brokers answer for, and one for each broker whose disk alone has it, or may have it since
-    nobody has read it, to be run on that broker's host.
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """Where the log directories of brokers are, as far as that is known.
 
     Args:
-        directories: by broker, its log directories that can be read here.
+        here: by broker, its log directories, where all of them can be read on this machine.
+        hosts: by broker, the host that it has registered.
+    """
+
+    here: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    hosts: Mapping[int, str] = field(default_factory=dict)
+
+    def machine(self, broker: int) -> str:
+        """The same text for brokers whose disks one command can read; empty for those of this machine."""
+        host = self.hosts.get(broker, "")
+        return "" if broker in self.here or _is_loopback(host) else host or f"broker {broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What of a plan was saved already: what brokers answer for, and the disks of these brokers."""
+
+    answered: bool = False
+    disks: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """A command that saves what a plan gives up.
+
+    Args:
+        words: after ``kelr``.
+        answered: whether it saves what brokers answer for.
+        disks: the brokers whose log directories it reads.
+    """
+
+    words: tuple[str, ...]
+    answered: bool
+    disks: tuple[int, ...]
+
+
+NOWHERE, NOTHING = Disks(), Saved()
+
+
+def rescue_commands(plan: Plan, path: Path, disks: Disks = NOWHERE, saved: Saved = NOTHING) -> list[Rescue]:
+    """The commands that save what the plan gives up: one for what brokers answer for and all disks of this machine, and
+    one for each other host. A disk counts where it alone has some of it, or may have since nobody has read it.
+
+    Args:
+        saved: what is left out.
     """
     steps = [step for one in plan.elections for step in one.rescue]
-    base = ("rescue", "dump", "--plan", str(path))
-    commands: list[tuple[str, ...]] = []
-    down = sorted({step.replica for step in steps if not step.reachable} | _unread(plan))
-    if down and all(broker in directories for broker in down):
-        here = tuple(
-            word for broker in sorted(directories) for one in directories[broker] for word in ("--log-dir", one)
-        )
-        return [(*base, *here, "--out", f"{path.stem}.kelr-rescue")]
-    if any(step.reachable for step in steps):
-        commands.append((*base, "--out", f"{path.stem}.kelr-rescue"))
-    for broker in down:
-        out = f"{path.stem}-from-{broker}.kelr-rescue"
-        commands.append((*base, "--from-replica", str(broker), "--log-dir", DIRECTORY, "--out", out))
-    return commands
+    answered = any(step.reachable for step in steps) and not saved.answered
+    hosts: dict[str, list[int]] = {}
+    for broker in sorted({step.replica for step in steps if not step.reachable} | _unread(plan)):
+        if broker not in saved.disks:
+            hosts.setdefault(disks.machine(broker), []).append(broker)
+    here = hosts.pop("", [])
+    whole = answered or (not saved.answered and all(broker in disks.here for broker in here))
+    found = [_rescue(path, disks, here, answered=answered, whole=whole)] if answered or here else []
+    return found + [_rescue(path, disks, holders) for holders in hosts.values()]
+
+
+def _rescue(path: Path, disks: Disks, holders: Sequence[int], *, answered: bool = False, whole: bool = False) -> Rescue:
+    """
+    Args:
+        whole: whether it saves all that it can read, in the file that has the plan's own name.
+    """
+    only = () if whole else tuple(word for one in holders for word in ("--from-replica", str(one)))
+    known = [directory for one in holders for directory in disks.here.get(one, ())]
+    if any(one not in disks.here for one in holders):
+        known.append(DIRECTORY)
+    read = tuple(word for directory in known for word in ("--log-dir", directory))
+    of = "" if whole else f"-from-{'-'.join(map(str, holders))}"
+    words = ("rescue", "dump", "--plan", str(path), *only, *read, "--out", f"{path.stem}{of}{SUFFIX}")
+    return Rescue(words, answered, tuple(holders))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _unread(plan: Plan) -> set[int]:
@@ -129,22 +189,20 @@ def _unread(plan: Plan) -> set[int]:
     }
 
 
-def on_whose_host(command: Sequence[str]) -> int | None:
-    """The broker on whose host one of `rescue_commands` is run; None: it is run anywhere."""
-    return next((int(word) for flag, word in pairwise(command) if flag == "--from-replica"), None)
-
-
-def directories_here(session: Session, source: Source) -> Mapping[int, Sequence[str]]:
-    """The log directories of brokers that `--logs` were read of, where all of a broker's are on this machine."""
+def disks_of(session: Session, source: Source) -> Disks:
+    """Where the disks of a source's brokers are. Those that `--logs` tells of count as here where all of a broker's
+    directories are on this machine."""
     from kelr.sources.collected import CollectedSource  # noqa: PLC0415 - only where there are any
 
+    hosts = {broker.id: broker.host for broker in source.cluster().brokers if broker.host}
     if not isinstance(source, CollectedSource) or session.settings.saved is not None:
-        return {}
-    return {
+        return Disks(hosts=hosts)
+    here = {
         broker: paths
-        for broker, disks in source.merged.disks.items()
-        if (paths := [one.path for one in disks[0].directories]) and all(Path(one).is_dir() for one in paths)
+        for broker, read in source.merged.disks.items()
+        if (paths := [one.path for one in read[0].directories]) and all(Path(one).is_dir() for one in paths)
     }
+    return Disks(here, hosts)
 
 
 def saved_files(
@@ -158,7 +216,7 @@ def saved_files(
     """
     beside: Sequence[Path] = ()
     if plan is not None and path is not None:
-        beside, name = rescued_in(plan, path), plan_id(plan)
+        beside, name = rescued_in(path), plan_id(plan)
         epochs = {one.address: one.evidence.leader_epoch for one in plan.elections}
         rows = [
             row
@@ -172,46 +230,55 @@ def saved_files(
     return found
 
 
-def rescued_in(plan: Plan, path: Path) -> list[Path]:
-    """The rescue files that `rescue_commands` made the reader write for this plan, as far as they are here."""
-    names = dict.fromkeys([*(command[-1] for command in rescue_commands(plan, path)), f"{path.stem}.kelr-rescue"])
-    places = ((Path(name), path.with_name(name)) for name in names)
-    return [found for both in places if (found := next(filter(Path.is_file, both), None)) is not None]
+def rescued_in(path: Path) -> list[Path]:
+    """The rescue files that `rescue_commands` made the reader write for the plan of this file, as far as they are here:
+    beside the plan, or in the present directory."""
+    whole = f"{path.stem}{SUFFIX}"
+    ours = re.compile(rf"{re.escape(path.stem)}(-from-[0-9-]+)?{re.escape(SUFFIX)}")
+    places = {
+        found.name: found
+        for place in (path.parent, Path())
+        for found in place.glob(f"*{SUFFIX}")
+        if ours.fullmatch(found.name) and found.is_file()
+    }
+    return [places[name] for name in sorted(places, key=lambda name: (name != whole, name))]
+
+
+def saved_before(path: Path) -> Saved:
+    """What of the plan of this file the rescue files hold that are here: by their names, and by what they say of
+    themselves, since a disk that was read may have had nothing to save."""
+    files = rescued_in(path)
+    disks = {int(number) for one in files for number in re.findall(r"[0-9]+", one.stem.removeprefix(path.stem))}
+    for one in files:
+        with suppress(BadInputError):
+            disks.update(read_head(one)[0].disks)
+    return Saved(f"{path.stem}{SUFFIX}" in {one.name for one in files}, frozenset(disks))
 
 
 def all_rescued(plan: Plan, path: Path) -> bool:
     """Whether there was something to save before this plan, and the files of all of it are here."""
-    names = {command[-1] for command in rescue_commands(plan, path)}
-    return bool(names) and names <= {found.name for found in rescued_in(plan, path)}
+    return bool(rescue_commands(plan, path)) and not rescue_commands(plan, path, saved=saved_before(path))
 
 
-def rescue_first(plan: Plan, path: Path) -> tuple[str, ...] | None:
+def rescue_first(plan: Plan, path: Path, disks: Disks) -> tuple[str, ...] | None:
     """The command that saves what the plan gives up, where that was not done and can be done from here; None else."""
-    if rescued_in(plan, path):
-        return None
-    return next((command for command in rescue_commands(plan, path) if DIRECTORY not in command), None)
+    left = rescue_commands(plan, path, disks, saved_before(path))
+    return next((one.words for one in left if one.answered or DIRECTORY not in one.words), None)
 
 
-def say_other_rescues(
-    output: Output, commands: Sequence[tuple[str, ...]], saved: Collection[Path] = (), *, first: bool = False
-) -> None:
-    """Name the commands beside the first one, which stands in the plan's text or comes next, and where they are run.
-
-    Args:
-        saved: files that such commands have written: those are not named again.
-        first: name the first one, too.
-    """
-    done = {path.name for path in saved}
-    on_hosts = [command for command in commands if DIRECTORY in command and command[-1] not in done]
-    for command in commands if first else commands[1:]:
-        if command[-1] in done:
-            continue
-        output.note(f"rescue, too: {output.next_command(command)}")
+def say_other_rescues(output: Output, commands: Sequence[Rescue], *, said: Collection[Sequence[str]]) -> None:
+    """Name these commands, but for those that stand in the plan's text or come next, and where they are run."""
+    for one in commands:
+        if one.words not in said:
+            output.note(f"rescue, too: {output.next_command(one.words)}")
+    on_hosts = [one for one in commands if DIRECTORY in one.words]
     if on_hosts:
-        brokers = ", ".join(str(on_whose_host(command)) for command in on_hosts)
+        holders = sorted({broker for one in on_hosts for broker in one.disks})
+        which, its = brokers(holders), agree(len(holders), "its", "their")
+        where = f"run that on {its} host" if len(on_hosts) == 1 else "run each command on the host of its brokers"
         output.note(
-            f"--log-dir {DIRECTORY} stands for the log directories of broker {brokers}: run that on the broker's host,"
-            " once for each broker, before the elections"
+            f"--log-dir DIRECTORY stands for the log directories of {which}, one --log-dir for each: {where}, before"
+            " the elections"
         )
 
 

@@ -72,7 +72,8 @@ def replay_records(
             return
         refuse_read_only(session)
         about = {"dump": dump.sha256, "file": file.name, "cluster_id": cluster_id, **options.as_record()}
-        with ReplayJournal(where, about) as journal:
+        topics = {options.to or tail.topic for tail in tails}
+        with ReplayJournal(where, about, topics=topics) as journal:
             preparing = _prepare(session, dump, source, options, journal)
             plan = preparing.prepare(tails, session.progress)
             _require_write(source, plan)

@@ -101,7 +101,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
     cluster_id = source.cluster().cluster_id
     told, gaps = read_log(session, wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id)
     planned = None if wanted.plan is None else _planned(wanted.plan, cluster_id)
-    beside = [] if planned is None else rescued_in(planned.plan, Path(planned.file))
+    beside = [] if planned is None else rescued_in(Path(planned.file))
     done, done_gaps = read_done(
         wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id, told=told, rescued=beside
     )

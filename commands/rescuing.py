@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kelr.commands.changing import who_changes
 from kelr.commands.disk_logs import only_disks_read, silence_of_cluster
-from kelr.commands.recovering import on_whose_host, rescue_commands, rescued_in
+from kelr.commands.recovering import Disks, Rescue, Saved, rescue_commands, saved_before, say_other_rescues
 from kelr.commands.rescue_find import (
     DISK,
     DumpOptions,
@@ -109,6 +109,7 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
             else:
                 wanted.append((one, source))
     taken_at_ms = now_ms()
+    read = frozenset(disk.broker for disk in disks if options.replicas is None or disk.broker in options.replicas)
     rows: list[TailRow] = []
     manifest: Manifest | None = None
     if wanted:
@@ -119,6 +120,7 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
                 cluster_id=found.cluster_id,
                 taken_at_ms=taken_at_ms,
                 plan_id=found.plan_id,
+                disks=sorted(read),
                 overwrite=options.overwrite,
                 progress=progress,
             )
@@ -126,7 +128,10 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
             rows = [tail_row(summarize(saved, tail)) for tail in saved.manifest.tails]
             _remember(session, saved, found)
     is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes)
-    following = _following(options, found, saved=manifest is not None) if is_whole and not found.errors else None
+    left: list[Rescue] = []
+    if options.plan is not None and found.source is not None:
+        left = _rescues_left(options, options.plan, found.source, read)
+    following = _following(options, found, left, saved=manifest is not None) if is_whole and not found.errors else None
     _show_dump(
         session.output,
         options,
@@ -136,6 +141,7 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
         rows=rows,
         notes=notes,
         following=following,
+        left=left,
         deleted={choice.state.address: choice.deleted for choice in found.choices if choice.deleted},
         uncompared=found.source is None and options.elect is None and not options.plan and options.from_offset is None,
     )
@@ -186,16 +192,15 @@ def _remember(session: Session, saved: Dump, found: Found) -> None:
         session.output.note(f"the audit log does not tell of {saved.path}: {error.message}")
 
 
-def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str, ...] | None:
+def _following(options: DumpOptions, found: Found, left: Sequence[Rescue], *, saved: bool) -> tuple[str, ...] | None:
     """The next command: the election that the records were saved before; replaying them only where somebody leads."""
     chosen = [choice for choice in found.choices if choice.wanted] or list(found.choices)
     targets = targets_of(choice.state.address for choice in chosen)
     if found.source is None or any(choice.leader is None for choice in chosen):
         return ("rescue", "show", str(options.out)) if saved else None
     if options.plan is not None:
-        left = _rescues_left(options, options.plan)
         then = "verify" if all(choice.leads for choice in chosen) else "apply"
-        return left[0] if left else ("recover", then, str(options.plan))
+        return left[0].words if left else ("recover", then, str(options.plan))
     if all(choice.leads for choice in chosen):
         return ("rescue", "replay", str(options.out), "--dry-run") if saved else ("explain", *targets)
     leaders, live = {choice.leader for choice in chosen}, set(found.source.cluster().live)
@@ -206,17 +211,16 @@ def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str,
     return ("explain", *targets)
 
 
-def _rescues_left(options: DumpOptions, path: Path) -> list[tuple[str, ...]]:
-    """What else saves what the plan gives up: commands whose file is not here, and whose part this run did not have."""
-    plan = read_plan(path).plan
-    done = {found.name for found in rescued_in(plan, path)}
+def _rescues_left(options: DumpOptions, path: Path, source: Source, read: frozenset[int]) -> list[Rescue]:
+    """What else saves what the plan gives up, after this run and those whose files are here.
 
-    def had(broker: int | None) -> bool:
-        named = options.replicas is None or broker in options.replicas
-        return named and bool(options.log_directories) if broker is not None else options.replicas is None
-
-    commands = rescue_commands(plan, path)
-    return [one for one in commands if one[-1] not in done and not had(on_whose_host(one))]
+    Args:
+        read: the brokers whose disks this run has read.
+    """
+    before = saved_before(path)
+    saved = Saved(before.answered or options.replicas is None, before.disks | read)
+    hosts = {broker.id: broker.host for broker in source.cluster().brokers if broker.host}
+    return rescue_commands(read_plan(path).plan, path, Disks(hosts=hosts), saved)
 
 
 def _source_of(
@@ -247,6 +251,7 @@ def _show_dump(
     rows: Sequence[TailRow],
     notes: Sequence[tuple[TopicPartition, str, bool]],
     following: Sequence[str] | None,
+    left: Sequence[Rescue],
     uncompared: bool,
     deleted: Mapping[TopicPartition, int],
 ) -> None:
@@ -292,6 +297,7 @@ def _show_dump(
         )
     output.note(_in_all(rows, uncompared) if manifest is not None else "nothing was saved: there is no file")
     if following is not None and options.plan is not None and DIRECTORY in following:
+        say_other_rescues(output, left, said=[following])
         apply = output.next_command(("recover", "apply", str(options.plan)))
         output.note(f"then, or where that disk cannot be read: {apply}")
     if following is not None:

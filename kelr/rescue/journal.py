@@ -7,8 +7,8 @@ replayed records name their origin themselves.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from kelr import __version__
 from kelr.durable import AppendOnlyFile, files_of_lines, read_lines
-from kelr.errors import BadInputError
+from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.rescue.archive import read_head
@@ -58,23 +58,32 @@ def journal_file(directory: Path, dump_sha256: str, target: Mapping[str, Any]) -
 
 
 class ReplayJournal:
-    """Open for one replay; holds a lock, so that no other process replays the same here. Use as a context manager.
+    """Open for one replay. It holds a lock for each topic that gets records: two files may hold the same record, and
+    two replays at once would both look before either has produced it. Use as a context manager.
+
+    Args:
+        topics: that get the records.
 
     Raises:
-        RefusedError: another process holds it.
+        RefusedError: another process replays to one of these topics.
         UsageError: it cannot be written.
         BadInputError: what is there is garbled.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any], files: Files = FILES) -> None:
+    def __init__(
+        self, path: Path, about: Mapping[str, Any], files: Files = FILES, *, topics: Collection[str] = ()
+    ) -> None:
         self.path = path
         self._files = files
-        self._file = AppendOnlyFile(path, files)
-        try:
+        with ExitStack() as opened:
+            for topic in sorted(topics):
+                lock = opened.enter_context(_lock(path.with_name(f"{topic}.lock"), topic, files))
+                opened.callback(_remove, lock.path, files)
+            self._file = opened.enter_context(AppendOnlyFile(path, files))
             self.checkpoints, self.finished, is_new = _read(path, files)
-        except BaseException:
-            self._file.close()
-            raise
+            others = (other for other in files_of_lines(path.parent, files) if other != path)
+            self._others_open = any(_is_open(other, topics, files) for other in others)
+            self._opened = opened.pop_all()
         self._head: Mapping[str, Any] | None = (
             {"kind": _KIND, "version": _VERSION, "kelr": __version__, **about} if is_new else None
         )
@@ -83,11 +92,12 @@ class ReplayJournal:
 
     @property
     def settle_s(self) -> float:
-        """How long to wait, now that no other run holds the journal, before the target is looked through, in seconds.
+        """How long to wait, now that no other run holds the locks, before the target is looked through, in seconds.
 
-        When the last record was sent stands nowhere: the newest line is older than it.
+        When the last record was sent stands nowhere: the newest line is older than it. What an unfinished replay of
+        another file had sent to these topics may hold the same records.
         """
-        return SETTLE_S if self.resumed else 0.0
+        return SETTLE_S if self.resumed or self._others_open else 0.0
 
     def checkpoint(self, target: TopicPartition, checkpoint: Checkpoint) -> None:
         """Write down how far a partition has come, by the address that gets the records."""
@@ -110,11 +120,10 @@ class ReplayJournal:
         self._append({"finished": True, "partitions": named})
 
     def close(self) -> None:
-        """Give it, and its lock, back. A run that sent nothing leaves no file."""
+        """Give it, and its locks, back. A run that sent nothing leaves no file."""
         if self._head is not None:
-            with suppress(FileNotFoundError):
-                self._files.unlink(self.path)
-        self._file.close()
+            _remove(self.path, self._files)
+        self._opened.close()
 
     def _append(self, record: Mapping[str, Any]) -> None:
         head, self._head = self._head, None
@@ -156,6 +165,31 @@ def replayed(directory: Path, dump_sha256: str, files: Files = FILES) -> frozens
             except TypeError:
                 raise BadInputError(f"{path}: garbled {_WHAT}", next_step="move the file away") from None
     return frozenset(found)
+
+
+def _lock(path: Path, topic: str, files: Files) -> AppendOnlyFile:
+    try:
+        return AppendOnlyFile(path, files)
+    except RefusedError as error:
+        raise RefusedError(
+            f"another kelr replays records to topic {topic}: it holds {path}",
+            next_step="wait until it has ended, then run this command again: it leaves out what the other produced",
+            code=error.code,
+        ) from error
+
+
+def _remove(path: Path, files: Files) -> None:
+    with suppress(FileNotFoundError):
+        files.unlink(path)
+
+
+def _is_open(path: Path, topics: Collection[str], files: Files) -> bool:
+    """Whether a replay to these topics sent records and did not come to its end; that of a garbled journal may have."""
+    try:
+        checkpoints, finished, _ = _read(path, files)
+    except BadInputError:
+        return True
+    return not finished and any(at.topic in topics for at in checkpoints)
 
 
 def _read(path: Path, files: Files) -> tuple[dict[TopicPartition, Checkpoint], bool, bool]:

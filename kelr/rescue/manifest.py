@@ -158,6 +158,8 @@ class Manifest:
     """The plan whose elections give these records up."""
     tails: tuple[SavedTail, ...]
     """Sorted by address; several replicas of a partition may have a tail each."""
+    disks: tuple[int, ...] = ()
+    """The brokers whose log directories were looked through, whatever they held."""
 
     @property
     def whole(self) -> bool:

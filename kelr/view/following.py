@@ -86,7 +86,8 @@ def _needs_a_cluster(words: Sequence[str]) -> bool:
         return "--watch" in words
     # A disk is read on its broker's host; a snapshot tells whom it belongs to as well as a cluster does. What others
     # give up to follow somebody is read from them, too.
-    on_a_disk = "--log-dir" in words and not ("--elect" in words and "--from-replica" not in words)
+    led = {"--elect", "--plan"} & set(words) and "--from-replica" not in words
+    on_a_disk = "--log-dir" in words and not led
     return _is_one_of(words, _NEED_A_CLUSTER) and not on_a_disk
 
 

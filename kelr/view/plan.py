@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.loss_words import certainty_in_words, loss_in_words
+from kelr.engine.words import agree, brokers, joined
 from kelr.model import Loss, TopicError, TopicPartition
 from kelr.model.plan import Consent, Plan, PlannedElection, Unplanned
 from kelr.view.columns import Column, Shown
@@ -25,9 +27,7 @@ from kelr.view.plan_words import (
     method_in_short,
     method_in_words,
     other_warnings,
-    rescue_arguments,
-    rescues_of_many,
-    saves,
+    rescues_of,
     totals_in_words,
     where_in_words,
 )
@@ -40,7 +40,6 @@ MOST_IN_FULL = 1
 """With more elections than this, people get one line for each."""
 _FITS_A_SCREEN = 20
 """With more elections than this their totals come before the list: below it they would be all that is seen."""
-_MOST_RESCUES = 3
 _RETURNS = "returns"
 """Before what happens when a broker is back before the elections."""
 
@@ -93,7 +92,12 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
     if in_full:
         for election in plan.elections:
             yield from text.election(election)
+            if len(plan.elections) == 1:
+                yield from text.rescue(plan.elections)
+            yield from text.instead(election)
             yield plain("")
+        if len(plan.elections) > 1:
+            yield from text.rescue(plan.elections)
     elif plan.elections:
         yield from text.elections(plan.elections)
         if totals_first and plan.not_planned:
@@ -134,7 +138,9 @@ class _PlanText:
             yield from self._told("at stake", damage.text, Style.NOTICE)
             if damage.afterwards:
                 yield plain(f"            afterwards: {self.context.stock(damage.afterwards)}")
-        yield from self._rescue_of_one(one)
+
+    def instead(self, one: PlannedElection) -> Iterator[Text]:
+        """What could be done in place of this election."""
         yield from alternative_lines(self.output, self.layout, _told("instead"), one.address, one.alternatives)
 
     def elections(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
@@ -160,7 +166,7 @@ class _PlanText:
         afterwards = (damage.afterwards for one in elections for damage in one.damage if damage.afterwards)
         for line in dict.fromkeys(afterwards):
             yield plain(f"            afterwards: {self.context.stock(line)}")
-        yield from self._rescue_of_many(elections)
+        yield from self.rescue(elections)
 
     def totals(self, plan: Plan) -> Iterator[Text]:
         """How many elections there are, what they lose, and what has to be given."""
@@ -168,34 +174,28 @@ class _PlanText:
         yield from self.layout.paragraph("In all: ", totals_in_words(plan), style)
         yield from self.layout.paragraph("        ", consent_in_words(plan), Style.PLAIN)
 
-    def _rescue_of_one(self, one: PlannedElection) -> Iterator[Text]:
-        for step in one.rescue:
-            records = f"offsets {step.from_offset}..{step.to_offset - 1} of broker {step.replica}'s log"
-            where = "" if step.reachable else f", on the host of broker {step.replica}, which does not answer"
-            yield from self._told("rescue", f"Save {records} before the election{where}:")
-            whole = self.context.rescue_command
-            command = whole if whole is not None and saves(whole, step) else rescue_arguments(one.address, step)
-            yield plain(f"            {self.output.next_command(command)}")
-
-    def _rescue_of_many(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
+    def rescue(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
+        """What saves the records that these elections give up: the plan's own commands, else one for each leader."""
         lossy = [one for one in elections if one.rescue]
         if not lossy:
             return
-        if self.context.rescue_command is None and sum(len(one.rescue) for one in lossy) <= _MOST_RESCUES:
-            for one in lossy:
-                yield from self._rescue_of_one(one)
-            return
-        if self.context.rescue_command is not None:
+        if len(elections) == 1:
+            runs = [
+                f"{step.from_offset}..{step.to_offset - 1} of broker {step.replica}'s log" for step in lossy[0].rescue
+            ]
+            what = f"offsets {joined(runs)} before the election"
+        else:
             where = where_in_words([one.address for one in lossy], of=len(elections))
-            yield from self._told("rescue", f"Records of {where} can be saved before the election:")
-            yield plain(f"            {self.output.next_command(self.context.rescue_command)}")
-            return
-        for rescue in rescues_of_many(lossy):
-            host = "" if rescue.host is None else f", on the host of broker {rescue.host}, which does not answer"
-            where = where_in_words(rescue.addresses, of=len(elections))
-            text = f"Records of {where} can be saved before the election{host}:"
-            yield from self._told("rescue", text)
-            yield plain(f"            {self.output.next_command(rescue.command)}")
+            what = f"the records of {where} before the elections"
+        away = sorted({step.replica for one in lossy for step in one.rescue if not step.reachable})
+        commands = self.context.rescue_commands or rescues_of(lossy)
+        disks = ""
+        if away and any(DIRECTORY in words for words in commands):
+            who, does, its = brokers(away), agree(len(away), "does", "do"), agree(len(away), "its", "their")
+            disks = f" B{who[1:]} {does} not answer: run it on {its} host, with --log-dir for each log directory."
+        yield from self._told("rescue", f"Save {what}.{disks}")
+        for words in commands:
+            yield plain(f"            {self.output.next_command(words)}")
 
     def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
         return self.layout.paragraph(_told(head), text, style)

@@ -14,7 +14,7 @@ from kelr.view.describe import ERRORS_TAIL, error_items
 from kelr.view.output import Output
 from kelr.view.plan_alternatives import alternative_command
 from kelr.view.plan_left import without_them
-from kelr.view.plan_words import rescue_arguments
+from kelr.view.plan_words import rescues_of
 
 PLAN_KIND = "kelr/plan"
 APPLIED_KIND = "kelr/applied"
@@ -51,12 +51,12 @@ class PlanContext:
 
     Args:
         stock_connection: the connection flags as Kafka's own tools take them.
-        rescue_command: the one command, as arguments after ``kelr``, that saves all that the plan gives up, such as
-            ``rescue dump --plan FILE --out FILE``; None names one for each partition.
+        rescue_commands: what saves all that the plan gives up, as arguments after ``kelr``: one, or one for each host
+            with a disk; empty names one for each leader.
     """
 
     stock_connection: str = "--bootstrap-server HOST:PORT"
-    rescue_command: tuple[str, ...] | None = None
+    rescue_commands: tuple[tuple[str, ...], ...] = ()
     controller_silence: str | None = None
     """Why no controller answered (`Cluster.controller_silence`): then that nothing is planned is no all-clear."""
     not_known: str = ""
@@ -168,9 +168,8 @@ def _election(one: PlannedElection, output: Output, context: PlanContext) -> Map
         lines = {name: getattr(one.against, name) for name in ("command", "elect", "rescue")}
         told = {name: output.next_command(line) if line else None for name, line in lines.items()}
         fields["against"] = {**asdict(one.against), **told, "stock": context.stock(one.against.stock) or None}
-    fields["rescue"] = [
-        {**asdict(step), "command": output.next_command(rescue_arguments(one.address, step))} for step in one.rescue
-    ]
+    save = next(iter(context.rescue_commands or rescues_of([one])))
+    fields["rescue"] = [{**asdict(step), "command": output.next_command(save)} for step in one.rescue]
     fields["damage"] = [{**asdict(damage), "afterwards": context.stock(damage.afterwards)} for damage in one.damage]
     return fields
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from kelr.engine.advice.commands import save_first
 from kelr.engine.loss_words import PROMISE, not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import joined, plural
 from kelr.model import Advice, Grade, Target, TopicPartition
-from kelr.model.plan import Consent, Method, Plan, PlannedElection, RescueStep
+from kelr.model.plan import Consent, Method, Plan, PlannedElection
 
 MOST_TOPICS = 20
 """Lists of partitions name so many topics; what is left out is said."""
@@ -168,47 +168,16 @@ def against_of_many(elections: Sequence[PlannedElection]) -> Iterator[tuple[str,
         yield text, where_in_words(addresses, of=len(elections))
 
 
-def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:
-    """The command that saves these records, as arguments after ``kelr``."""
-    target = str(Target(topic=at.topic, partitions=(at.partition,)))
-    offsets = ("--from-offset", str(step.from_offset), "--to-offset", str(step.to_offset))
-    disk = () if step.reachable else ("--log-dir", "DIRECTORY")
-    out = f"{at.topic}-{at.partition}-from-{step.replica}-at-{step.from_offset}.kelr-rescue"
-    return ("rescue", "dump", target, "--from-replica", str(step.replica), *offsets, *disk, "--out", out)
-
-
-def saves(command: Sequence[str], step: RescueStep) -> bool:
-    """Whether a command that saves what a plan gives up saves this: from the brokers that answer, from one broker's
-    disk, or all of it."""
-    if "--log-dir" in command and "--from-replica" not in command:
-        return True
-    disk = command[command.index("--from-replica") + 1] if "--log-dir" in command else None
-    return disk == (None if step.reachable else str(step.replica))
-
-
-@dataclass(frozen=True, slots=True)
-class Rescue:
-    """A command that saves records of several partitions."""
-
-    addresses: tuple[TopicPartition, ...]
-    host: int | None
-    """The broker on whose host it is run; None: it is run anywhere."""
-    command: tuple[str, ...]
-    """Arguments after ``kelr``."""
-
-
-def rescues_of_many(elections: Iterable[PlannedElection]) -> Iterator[Rescue]:
-    """What saves what these elections give up: one
-    command for each replica that is elected and each disk, without a plan's file."""
-    groups: dict[tuple[int, int], list[TopicPartition]] = {}
+def rescues_of(elections: Iterable[PlannedElection]) -> list[tuple[str, ...]]:
+    """What saves what these elections give up, without a plan's file: one command for each leader."""
+    by_leader: dict[int, list[PlannedElection]] = {}
     for one in elections:
-        for disk in dict.fromkeys(-1 if step.reachable else step.replica for step in one.rescue):
-            groups.setdefault((one.elect, disk), []).append(one.address)
-    for (elect, disk), addresses in sorted(groups.items()):
-        base = ("rescue", "dump", *targets_of(addresses), "--elect", str(elect))
-        if disk < 0:
-            yield Rescue(tuple(addresses), None, (*base, "--out", f"lost-by-electing-{elect}.kelr-rescue"))
-        else:
-            out = f"lost-by-electing-{elect}-from-{disk}.kelr-rescue"
-            command = (*base, "--from-replica", str(disk), "--log-dir", "DIRECTORY", "--out", out)
-            yield Rescue(tuple(addresses), disk, command)
+        by_leader.setdefault(one.elect, []).append(one)
+    return [
+        save_first(
+            targets_of(one.address for one in those),
+            leader,
+            on_disks=any(not step.reachable for one in those for step in one.rescue),
+        )
+        for leader, those in sorted(by_leader.items())
+    ]

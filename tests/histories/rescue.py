@@ -398,7 +398,8 @@ def replay_records(process: Process, connection: Connection, records: Records, p
         cluster_id = source.cluster().cluster_id
         where = journal_file(cluster_directory(process.host.state, CLUSTER_ID), saved.sha256, options.as_record())
         about = {"dump": saved.sha256, "file": path.name, "cluster_id": cluster_id, **options.as_record()}
-        with ReplayJournal(where, about, process.files) as journal:
+        topics = {tail.topic for tail in saved.manifest.tails}
+        with ReplayJournal(where, about, process.files, topics=topics) as journal:
             preparing = Preparing(
                 saved,
                 source,  # type: ignore[arg-type]

@@ -39,5 +39,11 @@ def tail(
     return wanted, TailSource("Fetch", lambda _start, _end: pieces)
 
 
-def save(path: Path, tails: Sequence[tuple[Wanted, TailSource]], *, cluster_id: str | None = CLUSTER_ID) -> Manifest:
-    return dump(path, tails, cluster_id=cluster_id, taken_at_ms=NOW_MS, plan_id="0123456789ab")
+def save(
+    path: Path,
+    tails: Sequence[tuple[Wanted, TailSource]],
+    *,
+    cluster_id: str | None = CLUSTER_ID,
+    disks: Sequence[int] = (),
+) -> Manifest:
+    return dump(path, tails, cluster_id=cluster_id, taken_at_ms=NOW_MS, plan_id="0123456789ab", disks=disks)

@@ -85,6 +85,37 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
         ReplayJournal(path, ABOUT)
 
 
+def test_two_files_are_not_replayed_to_one_topic_at_once(tmp_path: Path) -> None:
+    """They may hold the same record, and neither would find what the other is about to produce."""
+    one, other = (tmp_path / f"{name}.jsonl" for name in ("one", "other"))
+    with ReplayJournal(one, ABOUT, topics={"orders", "payments"}):
+        with pytest.raises(RefusedError, match="another kelr replays records to topic payments") as refused:
+            ReplayJournal(other, ABOUT, topics={"carts", "payments"})
+        assert refused.value.code == "another-kelr"
+        with ReplayJournal(other, ABOUT, topics={"carts", "refunds"}):
+            pass
+    with ReplayJournal(other, ABOUT, topics={"carts", "payments"}):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_replay_of_another_file_sent_to_the_same_topic_is_waited_for(tmp_path: Path) -> None:
+    one, other = (tmp_path / f"{name}.jsonl" for name in ("one", "other"))
+    with ReplayJournal(one, ABOUT, topics={"orders"}) as journal:
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
+    with ReplayJournal(other, ABOUT, topics={"orders"}) as journal:
+        assert (journal.settle_s, journal.resumed) == (SETTLE_S, False)
+    with ReplayJournal(other, ABOUT, topics={"payments"}) as journal:
+        assert journal.settle_s == 0
+    with ReplayJournal(one, ABOUT, topics={"orders"}) as journal:
+        journal.finish([ORDERS])
+    with ReplayJournal(other, ABOUT, topics={"orders"}) as journal:
+        assert journal.settle_s == 0
+    one.write_text("garbled\n")
+    with ReplayJournal(other, ABOUT, topics={"orders"}) as journal:
+        assert journal.settle_s == SETTLE_S
+
+
 @pytest.mark.parametrize(
     "line",
     [

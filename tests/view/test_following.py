@@ -61,6 +61,7 @@ def test_other_commands_are_not(arguments: tuple[str, ...]) -> None:
         ("recover", "status"),
         ("recover", "hold", "--topic", "orders"),
         ("rescue", "dump", "--plan", "plan.json", "--out", "lost.kelr-rescue"),
+        ("rescue", "dump", "--plan", "plan.json", "--log-dir", "DIRECTORY", "--out", "lost.kelr-rescue"),
         ("rescue", "replay", "lost.kelr-rescue"),
     ],
 )
@@ -76,7 +77,7 @@ def test_what_a_snapshot_cannot_do_is_left_to_be_connected(arguments: tuple[str,
         ("explain", "orders:1"),
         ("recover", "plan", "orders:1"),
         ("elect", "orders:1", "--dry-run"),
-        ("rescue", "dump", "--plan", "plan.json", "--log-dir", "DIRECTORY", "--out", "lost.kelr-rescue"),
+        ("rescue", "dump", "--plan", "plan.json", "--from-replica", "1", "--log-dir", "D", "--out", "x.kelr-rescue"),
     ],
 )
 def test_what_a_snapshot_can_do_it_goes_on_doing(arguments: tuple[str, ...]) -> None:

@@ -75,9 +75,8 @@ def test_one_election_is_told_in_sentences() -> None:
         "  at stake  A transaction is open below the high watermark.",
         "            afterwards: kafka-transactions.sh --bootstrap-server kafka-1:9092 find-hanging --topic orders"
         " --partition 1",
-        "  rescue    Save offsets 116..134 of broker 2's log before the election:",
-        "            kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135"
-        " --out orders-1-from-2-at-116.kelr-rescue -b kafka-1:9092",
+        "  rescue    Save offsets 116..134 of broker 2's log before the election.",
+        "            kelr rescue dump orders:1 --elect 3 --out orders-1-lost-to-3.kelr-rescue -b kafka-1:9092",
         "  instead   Broker 2 (longest_log_aggressive). Lost: nothing. Keeps offsets 116..134.",
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
@@ -97,8 +96,9 @@ def test_what_cannot_be_read_from_the_network_is_read_on_the_brokers_host() -> N
     (step,) = LOSSY.rescue
     down = replace(LOSSY, rescue=(replace(step, reachable=False),))
     text = shown(plan(down))
-    assert "on the host of broker 2, which does not answer" in text
-    assert "--from-replica 2 --from-offset 116 --to-offset 135 --log-dir DIRECTORY" in text
+    told = "Broker 2 does not answer: run it on its host, with --log-dir for each log directory."
+    assert told in " ".join(text.split())
+    assert rescues_in(text)[0].startswith("kelr rescue dump orders:1 --elect 3 --log-dir DIRECTORY --out")
 
 
 def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost() -> None:
@@ -120,7 +120,7 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
         "Broker 2 truncates 19 offsets when 3 leads. (orders:1)",
         "Broker 2 truncates 19 offsets of 1 partition, to follow 3.",
         "A transaction is open below the high watermark. (orders:1)",
-        "kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135",
+        "kelr rescue dump orders:1 --elect 3 --out orders-1-lost-to-3.kelr-rescue",
         "not needed: orders:2: broker 2 leads",
         "refused: 2 partitions, orders:3-4: no replica is live\n  kelr explain orders:3-4 -b kafka-1:9092",
         "In all: 3 elections; at least 19 offsets lost, 4 of them known to be committed; what else is lost of"
@@ -219,7 +219,7 @@ def test_a_plan_without_elections_says_so_and_why() -> None:
 
 
 def test_with_a_plan_file_one_command_rescues_everything() -> None:
-    context = PlanContext(rescue_command=("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue"))
+    context = PlanContext(rescue_commands=(("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue"),))
     text = shown(MIXED, context=context)
     assert "kelr rescue dump --plan plan.json --out tail.kelr-rescue -b kafka-1:9092" in text
     assert "--from-replica" not in text
@@ -233,8 +233,8 @@ def test_where_many_partitions_lose_records_one_command_for_each_leader_rescues_
     answered = RescueStep(1, 116, 135, reachable=True)
     many = [replace(LOSSY, partition=number, elect=2 + number % 2, rescue=(answered,)) for number in range(10, 15)]
     assert rescues_in(shown(plan(*many))) == [
-        "kelr rescue dump orders:10,12,14 --elect 2 --out lost-by-electing-2.kelr-rescue -b kafka-1:9092",
-        "kelr rescue dump orders:11,13 --elect 3 --out lost-by-electing-3.kelr-rescue -b kafka-1:9092",
+        "kelr rescue dump orders:10,12,14 --elect 2 --out lost-to-2.kelr-rescue -b kafka-1:9092",
+        "kelr rescue dump orders:11,13 --elect 3 --out lost-to-3.kelr-rescue -b kafka-1:9092",
     ]
 
 
@@ -277,18 +277,25 @@ def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
     many = [replace(LOSSY, partition=number, elect=2, rescue=(dead,)) for number in range(10, 15)]
     text = shown(plan(*many))
     assert rescues_in(text) == [
-        "kelr rescue dump orders:10-14 --elect 2 --from-replica 1 --log-dir DIRECTORY"
-        " --out lost-by-electing-2-from-1.kelr-rescue -b kafka-1:9092"
+        "kelr rescue dump orders:10-14 --elect 2 --log-dir DIRECTORY --out lost-to-2.kelr-rescue -b kafka-1:9092"
     ]
-    assert "on the host of broker 1, which does not answer" in " ".join(text.split())
+    assert "Broker 1 does not answer: run it on its host" in " ".join(text.split())
 
 
-def test_a_command_for_what_brokers_answer_for_is_not_shown_for_what_a_disk_holds() -> None:
+def test_all_commands_of_a_plan_stand_below_what_they_save() -> None:
     both = replace(LOSSY, rescue=(RescueStep(1, 116, 130, reachable=False), RescueStep(3, 130, 135, reachable=True)))
-    context = PlanContext(rescue_command=("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue"))
-    disk, answered, _instead = rescues_in(shown(plan(both), context=context))
-    assert "--from-replica 1 --from-offset 116 --to-offset 130 --log-dir DIRECTORY" in disk
-    assert answered.startswith("kelr rescue dump --plan plan.json")
+    dump = ("rescue", "dump", "--plan", "plan.json")
+    disk = (*dump, "--from-replica", "1", "--log-dir", "DIRECTORY", "--out", "plan-from-1.kelr-rescue")
+    context = PlanContext(rescue_commands=((*dump, "--out", "plan.kelr-rescue"), disk))
+    text = shown(plan(both), context=context)
+    assert rescues_in(text)[:2] == [
+        "kelr rescue dump --plan plan.json --out plan.kelr-rescue -b kafka-1:9092",
+        f"kelr {' '.join(disk)} -b kafka-1:9092",
+    ]
+    told = (
+        "Save offsets 116..129 of broker 1's log and 130..134 of broker 3's log before the election. Broker 1 does not"
+    )
+    assert told in " ".join(text.split())
 
 
 @pytest.mark.parametrize("what", [MIXED, plan(LOSSY), plan(NOT_NEEDED), plan(*REFUSED)])
@@ -324,7 +331,7 @@ def test_the_document_holds_the_plan_and_what_it_takes() -> None:
     against = lossy["against"]
     assert (against["action"], against["replica"], against["command"]) == ("bring-back", 1, None)
     assert document["items"][0]["planned"]["against"] is None
-    assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --from-replica 2")
+    assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --elect 3 --out")
     assert lossy["damage"][0]["afterwards"].startswith("kafka-transactions.sh --bootstrap-server kafka-1:9092")
     assert document["items"][3]["not_planned"]["command"] == "kelr explain orders:3 -b kafka-1:9092"
 

@@ -13,6 +13,7 @@ from kelr.lab.simulated import disks
 from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import World
+from kelr.rescue.archive import open_dump
 from tests.lab.simulated.data import batch, fetch, produce
 from tests.lab.simulated.stories import ORDERS, cluster, eventually
 from tests.lab.simulated.test_contents import records_of
@@ -97,14 +98,17 @@ def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
     disk = tmp_path / "disk"
     server.inside(lambda world: disks.write(world, 1, disk))
     followed = [next_of(server, capsys, *plan)]
-    for _ in range(5):
-        command = followed[-1].replace("DIRECTORY", str(disk)).removeprefix("kelr ").removesuffix(flags).split()
+    # Brokers 1 and 2 are on one host. Whoever leaves the disk out is led to it.
+    first = f"kelr rescue dump --plan plan.json --log-dir DIRECTORY --out plan.kelr-rescue {flags}"
+    assert followed == [first]
+    followed.append(next_of(server, capsys, *words(first.replace("--log-dir DIRECTORY ", ""), flags)))
+    for _ in range(4):
+        command = words(followed[-1].replace("DIRECTORY", str(disk)), flags)
         if command[:2] == ["recover", "apply"]:
             eventually(server, lambda world: not world.brokers[2].fenced)
             command += ["--yes", "--accept-loss", "6+"]
         followed.append(next_of(server, capsys, *command))
-    assert followed == [
-        f"kelr rescue dump --plan plan.json --out plan.kelr-rescue {flags}",
+    assert followed[1:] == [
         # The disk of broker 1, which is down and whose log nobody has read, may hold more.
         f"kelr rescue dump --plan plan.json --from-replica 1 --log-dir DIRECTORY --out plan-from-1.kelr-rescue {flags}",
         f"kelr recover apply plan.json {flags}",
@@ -122,6 +126,34 @@ def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
     # All of it is produced again: nothing leads there any more.
     assert kelr(server, "recover", "verify", "plan.json") == 0
     assert "next:" not in capsys.readouterr().err
+
+
+def words(command: str, flags: str) -> list[str]:
+    return command.removeprefix("kelr ").removesuffix(flags).split()
+
+
+def test_one_dump_reads_all_directories_of_a_host(
+    server: SimulatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broker 1 has its log of partition 0 in one directory, and another directory besides."""
+    monkeypatch.chdir(tmp_path)
+    flags = f"-b {server.bootstrap_servers}"
+    plan = ("recover", "plan", f"{TOPIC}:0", "-e", "designation", "--designate", "3", "--out", "plan.json")
+    first, second = tmp_path / "first", tmp_path / "second"
+    server.inside(lambda world: disks.write(world, 1, first))
+    second.mkdir()
+    (second / "meta.properties").write_bytes((first / "meta.properties").read_bytes())
+    dump = next_of(server, capsys, *plan)
+    assert dump.count("rescue dump") == 1
+    both = dump.replace("--log-dir DIRECTORY", f"--log-dir {first} --log-dir {second}")
+    assert next_of(server, capsys, *words(both, flags)) == f"kelr recover apply plan.json {flags}"
+    with open_dump(tmp_path / "plan.kelr-rescue") as saved:
+        assert saved.manifest.disks == (1,)
+        found = {(one.replica, one.how, one.from_offset, one.to_offset) for one in saved.manifest.tails}
+    assert found == {(1, "log directory", 10, 20)}
+    # All is saved: nobody is told to save anything before the elections.
+    assert kelr(server, "recover", "apply", "plan.json", "--dry-run") == 6
+    assert "rescue, too" not in capsys.readouterr().err
 
 
 def test_nobody_is_sent_to_elect_where_somebody_leads(
