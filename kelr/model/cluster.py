@@ -178,6 +178,16 @@ class Cluster:
 FENCED_BROKER_SOURCES = frozenset({"DescribeCluster v2", "metadata log", "scenario"})
 
 
+REMOTE_STORAGE, DISKLESS, MIRROR = "remote.storage.enable", "diskless.enable", "mirror.name"
+
+
+def foreign_by(diskless: str | None, mirror: str | None) -> str | None:
+    """`TopicConfig.foreign` by the values of `DISKLESS` and `MIRROR`; a mirror that has ended has an empty name."""
+    if (diskless or "").strip().lower() == "true":
+        return f"{DISKLESS}=true"
+    return f"{MIRROR}={mirror.strip()}" if mirror and mirror.strip() else None
+
+
 class ConfigSource(StrEnum):
     """Where an effective config value comes from (DescribeConfigs ConfigSource)."""
 
@@ -207,6 +217,12 @@ class TopicConfig:
     recovery_strategy: str | None = None
     """unclean.recovery.strategy (KIP-966): ``none``, ``balanced`` or ``aggressive``; None where the cluster has no such
     config, as no released one has, or where it could not be read."""
+    remote_storage: bool | None = None
+    """remote.storage.enable (KIP-405): whether what is too old for the brokers' disks is in remote storage."""
+    foreign: str | None = None
+    """The config by which records are not where elections look for them: ``diskless.enable=true`` (KIP-1150: no replica
+    holds them), ``mirror.name=west`` (KIP-1279: they are another cluster's); None: none is told. No release has either;
+    a draft of KIP-1279 hides its own from DescribeConfigs, so that only a metadata log tells it."""
 
     @property
     def unclean_leader_election_of_the_controller(self) -> bool | None:

@@ -37,6 +37,7 @@ class ReplicaLog:
     """The partition's leader epoch as this broker knows it: older than the controller's means a stale answer."""
     high_watermark: int | None = None
     log_start: int | None = None
+    """The first offset that consumers get: in remote storage, where the topic has any, else in the log itself."""
     lineage: tuple[EpochEnd, ...] | None = None
     """All epochs in the log, oldest first, each with its end offset; None where they were not asked for."""
     broker_epoch: int | None = None
@@ -61,6 +62,12 @@ class ReplicaLog:
     may_have_held_more: bool = False
     """Logs in the same directory of its broker's disk have lost their tails, or contradict what is known elsewhere:
     `log_end` is then the least that this one holds, or has held."""
+    local_start: int | None = None
+    """The first offset on the broker's own disk, in a topic with remote storage (KIP-405): what comes before it is in
+    remote storage alone. None: the same as `log_start`, or nobody asked."""
+    remote_end: int | None = None
+    """Where what this broker knows to be in remote storage ends (exclusive). None: it knows of nothing there, as long as
+    the topic that remote storage keeps its metadata in is not led, or nobody asked."""
 
     @property
     def is_earlier(self) -> bool:

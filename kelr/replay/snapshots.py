@@ -19,7 +19,7 @@ from kelr.model import (
     Snapshot,
     TopicConfig,
 )
-from kelr.model.cluster import ELR_FEATURE
+from kelr.model.cluster import DISKLESS, ELR_FEATURE, MIRROR, REMOTE_STORAGE, foreign_by
 from kelr.replay.changes import BrokerOnRecord
 from kelr.replay.image import (
     BROKER,
@@ -126,6 +126,7 @@ class Described:
         unclean, unclean_source = self._value(topic, UNCLEAN, UNCLEAN)
         cleanup, _ = self._value(topic, CLEANUP, BROKERS_CLEANUP)
         strategy, _ = self._value(topic, STRATEGY, STRATEGY)
+        remote, diskless, mirror = (self._image.config(TOPIC, topic, key) for key in (REMOTE_STORAGE, DISKLESS, MIRROR))
         number = None if min_isr is None else _number(min_isr)
         return TopicConfig(
             min_insync_replicas=number,
@@ -135,6 +136,9 @@ class Described:
             cleanup_policy=None if cleanup is None else tuple(filter(None, map(str.strip, cleanup.split(",")))),
             recovery_strategy=strategy.lower() if strategy else None,
             error=NOT_ON_RECORD if number is None else None,
+            # Neither it nor the other two have a value for all topics: what no record sets is off.
+            remote_storage=(remote or "").strip().lower() == "true",
+            foreign=foreign_by(diskless, mirror),
         )
 
     def _value(self, topic: str, key: str, of_brokers: str) -> tuple[str | None, ConfigSource]:

@@ -171,6 +171,8 @@ class TopicLine(_Line):
     config_error: Text | None = None
     cleanup_policy: tuple[Text, ...] | None = None
     recovery_strategy: Text | None = None
+    remote_storage: bool | None = None
+    foreign: Text | None = None
     has_config: bool = True
 
     @classmethod
@@ -187,6 +189,8 @@ class TopicLine(_Line):
             config_error=config.error,
             cleanup_policy=config.cleanup_policy,
             recovery_strategy=config.recovery_strategy,
+            remote_storage=config.remote_storage,
+            foreign=config.foreign,
         )
 
     def config(self) -> TopicConfig | None:
@@ -200,6 +204,8 @@ class TopicLine(_Line):
             self.config_error,
             self.cleanup_policy,
             self.recovery_strategy,
+            self.remote_storage,
+            self.foreign,
         )
 
 
@@ -212,6 +218,8 @@ class LogLine(_Line):
     current_leader_epoch: Int32 | None = None
     high_watermark: Offset | None = None
     log_start: Offset | None = None
+    local_start: Offset | None = None
+    remote_end: Offset | None = None
     lineage: tuple[tuple[Int32, Offset], ...] | None = None
     """(epoch, end offset) pairs, oldest first."""
     broker_epoch: Offset | None = None
@@ -240,6 +248,8 @@ class LogLine(_Line):
             current_leader_epoch=answer.current_leader_epoch,
             high_watermark=answer.high_watermark,
             log_start=answer.log_start,
+            local_start=answer.local_start,
+            remote_end=answer.remote_end,
             lineage=None if lineage is None else tuple((end.epoch, end.end_offset) for end in lineage),
             broker_epoch=answer.broker_epoch,
             source=answer.source,
@@ -265,6 +275,8 @@ class LogLine(_Line):
             current_leader_epoch=self.current_leader_epoch,
             high_watermark=self.high_watermark,
             log_start=self.log_start,
+            local_start=self.local_start,
+            remote_end=self.remote_end,
             lineage=lineage,
             broker_epoch=self.broker_epoch,
             source=self.source or "unknown",

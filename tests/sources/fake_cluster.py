@@ -38,6 +38,9 @@ class FakeLog:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     log_end: int = 0
     log_start: int = 0
+    local_start: int = 0
+    remote_end: int = 0
+    """0: the broker knows of nothing in remote storage."""
     high_watermark: int = 0
     open_from: int | None = None
     """First offset of the oldest transaction without an end."""
@@ -300,7 +303,7 @@ class FakeCluster:
                 kind(
                     name=topic.name,
                     partitions=[
-                        self._offset(kind, node, TopicPartition(topic.name, partition.partition_index))
+                        self._offset(kind, node, topic.name, partition)
                         for partition in topic.partitions
                     ],
                 )
@@ -308,14 +311,16 @@ class FakeCluster:
             ],
         )
 
-    def _offset(self, kind: Any, node: NodeId, address: TopicPartition) -> Any:
+    def _offset(self, kind: Any, node: NodeId, topic: str, asked: Any) -> Any:
+        address = TopicPartition(topic, asked.partition_index)
         log = self._log(node, address)
+        offset = {-1: log.log_end, -4: log.local_start, -5: log.remote_end - 1}[asked.timestamp]
         failed = log.error or (29 if address.topic in self.unauthorized else 0)
         return kind.ListOffsetsPartitionResponse(
             partition_index=address.partition,
             error_code=failed,
             timestamp=-1,
-            offset=-1 if failed else log.log_end,
+            offset=-1 if failed else offset,
             leader_epoch=-1 if failed else log.leader_epoch,
         )
 

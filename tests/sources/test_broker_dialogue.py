@@ -11,7 +11,7 @@ from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPar
 from kelr.sources.live import broker_dialogue, probes
 from kelr.sources.live.broker_dialogue import BrokerDialogue
 from kelr.sources.live.transport import Failure, FailureKind
-from tests.sources.fake_cluster import BEFORE_3_8, FakeCluster, FakeLog, FakeTransport
+from tests.sources.fake_cluster import BEFORE_3_8, MODERN, FakeCluster, FakeLog, FakeTransport
 from tests.sources.samples import CLUSTER, NOW_MS, PARTITIONS, fake_cluster, fake_log, state
 
 
@@ -69,6 +69,43 @@ class _Nothing:
     error_code = 0
     high_watermark = last_stable_offset = log_start_offset = -1
     diverging_epoch = None
+
+
+REMOTE = FakeLog([(0, 0), (3, 10)], log_end=20, high_watermark=17, local_start=12, remote_end=14, leader_epoch=5)
+
+
+def _tiered(log: FakeLog, tiered: list[str], **changes: Any) -> tuple[tuple[int | None, ...], list[str]]:
+    """Log start, local start and remote end, and the requests by which they were learnt."""
+    partition = PARTITIONS[0]
+    cluster = FakeCluster(CLUSTER, {partition.address: partition}, {(2, partition.address): log}, **changes)
+    dialogue = BrokerDialogue(2, [partition], lineage=False, timeout_s=5, clock_ms=lambda: NOW_MS, tiered=tiered)
+    answer = FakeTransport(cluster).run({2: dialogue.hold})[2][partition.address]
+    assert isinstance(answer, ReplicaLog)
+    return (answer.log_start, answer.local_start, answer.remote_end), [name for _, name, _ in cluster.requests]
+
+
+@pytest.mark.parametrize(
+    ("newest", "told"), [(10, (0, 12, 14)), (9, (0, 12, 14)), (8, (0, 12, None)), (7, (0, None, None))]
+)
+def test_what_is_in_remote_storage_as_far_as_the_broker_knows_the_question(
+    newest: int, told: tuple[int | None, ...]
+) -> None:
+    assert _tiered(REMOTE, [PARTITIONS[0].topic], versions={**MODERN, 2: newest})[0] == told
+
+
+def test_a_broker_that_has_just_started_knows_of_nothing_in_remote_storage() -> None:
+    assert _tiered(replace(REMOTE, remote_end=0), [PARTITIONS[0].topic])[0] == (0, 12, None)
+
+
+def test_bounds_behind_the_logs_end_are_of_another_moment() -> None:
+    assert _tiered(replace(REMOTE, local_start=21, remote_end=21), [PARTITIONS[0].topic])[0] == (0, None, None)
+
+
+def test_topics_without_remote_storage_are_not_asked_about_it() -> None:
+    told, asked = _tiered(REMOTE, ["others"])
+    assert told == (0, None, None)
+    assert asked.count("ListOffsets") == 1
+    assert _tiered(REMOTE, [PARTITIONS[0].topic])[1].count("ListOffsets") == 3
 
 
 def test_an_empty_log_has_no_epoch_and_no_error() -> None:

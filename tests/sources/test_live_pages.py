@@ -370,13 +370,29 @@ def test_configs_are_asked_for_by_name_and_each_failure_is_its_topics() -> None:
             "unclean.leader.election.enable": ("true", 4),
             "cleanup.policy": ("compact, delete", 1),
             "retention.ms": ("9", 1),
+            "remote.storage.enable": ("true", 1),
+            "mirror.name": ("", 1),
         },
-        "payments": {"min.insync.replicas": ("2", 99), "cleanup.policy": ("", 5)},
+        "payments": {
+            "min.insync.replicas": ("2", 99),
+            "cleanup.policy": ("", 5),
+            "remote.storage.enable": ("false", 5),
+            "diskless.enable": ("true", 1),
+        },
     }
     cluster.unauthorized = frozenset({"secret"})
     assert _source(cluster).topic_configs(["secret", "payments", "orders", "absent"]) == {
-        "orders": TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.STATIC, cleanup_policy=("compact", "delete")),
-        "payments": TopicConfig(2, ConfigSource.UNKNOWN, cleanup_policy=()),
+        "orders": TopicConfig(
+            1,
+            ConfigSource.TOPIC,
+            True,
+            ConfigSource.STATIC,
+            cleanup_policy=("compact", "delete"),
+            remote_storage=True,
+        ),
+        "payments": TopicConfig(
+            2, ConfigSource.UNKNOWN, cleanup_policy=(), remote_storage=False, foreign="diskless.enable=true"
+        ),
         "secret": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic"),
         "absent": TopicConfig(error="UNKNOWN_TOPIC_OR_PARTITION"),
     }

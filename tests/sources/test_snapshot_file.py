@@ -72,6 +72,8 @@ replica_logs = st.builds(
     current_leader_epoch=st.none() | ids,
     high_watermark=st.none() | offsets,
     log_start=st.none() | offsets,
+    local_start=st.none() | offsets,
+    remote_end=st.none() | offsets,
     lineage=st.none() | st.lists(st.builds(EpochEnd, ids, offsets), max_size=3).map(tuple),
     broker_epoch=st.none() | offsets,
     source=texts.filter(bool),

@@ -10,14 +10,14 @@ log that changes hands in between is noticed (FENCED_LEADER_EPOCH, UNKNOWN_LEADE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.live import requests
 from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
 from kelr.sources.live.failures import REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, with_acl
-from kelr.sources.live.log_ends import End, Ends, NoEnd, by_list_offsets, failed
+from kelr.sources.live.log_ends import End, Ends, NoEnd, by_list_offsets, failed, remote_bounds
 from kelr.sources.live.log_info import LogInfoReader
 from kelr.sources.live.probes import Fetched, Position, answers_to, position_of, probe
 from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Pause
@@ -56,6 +56,7 @@ class BrokerDialogue:
     Args:
         log_info: whether GetReplicaLogInfo is used; None: it is not, and nothing is asked about it.
         registered_epoch: the broker epoch of the broker's registration; None where nobody told.
+        tiered: topics with remote storage: of their logs it is asked what is there.
         report: called with the number of replicas that have just been settled.
     """
 
@@ -69,6 +70,7 @@ class BrokerDialogue:
         clock_ms: Callable[[], int],
         log_info: LogInfoUse | None = None,
         registered_epoch: int | None = None,
+        tiered: Collection[str] = (),
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.broker = broker
@@ -79,6 +81,7 @@ class BrokerDialogue:
         self._report = report
         self._log_info_use = log_info
         self._registered_epoch = registered_epoch
+        self._tiered = frozenset(tiered)
         self._log_info: LogInfoReader | None = None
         self._answers: dict[TopicPartition, LogAnswer] = {}
         self._again: set[TopicPartition] = set()
@@ -101,8 +104,22 @@ class BrokerDialogue:
                 break
         for partition in self._of_another_incarnation():
             self._not_heard(partition, Unheard.STALE, "the broker was restarted while it was asked")
+        yield from self._learn_remote()
         self._report(len(pending))
         return {address: self._answers[address] for address in self._partitions}
+
+    def _learn_remote(self) -> Dialogue[None]:
+        """What is in remote storage, of the logs in topics that have any."""
+        held = {
+            at: one for at, one in self._answers.items() if at.topic in self._tiered and isinstance(one, ReplicaLog)
+        }
+        tiered = [self._partitions[address] for address in held]
+        for at in range(0, len(tiered), PARTITIONS_A_REQUEST):
+            bounds = yield from remote_bounds(tiered[at : at + PARTITIONS_A_REQUEST], timeout_s=self._timeout_s)
+            for address, told in bounds.items():
+                # They are of a later moment than the log, which may have been truncated since.
+                start, end = (None if one is None or one > held[address].log_end else one for one in told)
+                self._answers[address] = replace(held[address], local_start=start, remote_end=end)
 
     def _learn_log_info(self) -> Dialogue[None]:
         """Which GetReplicaLogInfo this broker speaks: as configured, or as it announces."""

@@ -79,18 +79,43 @@ def failed(batch: Sequence[PartitionState], failure: Failure) -> Ends:
 
 def by_list_offsets(batch: Sequence[PartitionState], *, timeout_s: float) -> Dialogue[Ends | Failure]:
     """One ListOffsets to one broker: a log end, or why there is none, for each partition."""
+    answer = yield Ask(requests.log_ends(_by_topic(batch), timeout_s=timeout_s), timeout_s)
+    if isinstance(answer, Failure):
+        return answer
+    found = _by_address(answer)
+    return {partition.address: _end(partition, found) for partition in batch}
+
+
+def remote_bounds(
+    batch: Sequence[PartitionState], *, timeout_s: float
+) -> Dialogue[Mapping[TopicPartition, tuple[int | None, int | None]]]:
+    """Where each log begins on the broker's disk, and where what is in remote storage ends (exclusive); None for what
+    it does not tell: an older broker knows neither, and one that has just started no end."""
+    told: list[dict[TopicPartition, int]] = []
+    for asked in (requests.EARLIEST_LOCAL, requests.LATEST_TIERED):
+        answer = yield Ask(requests.log_ends(_by_topic(batch), timeout_s=timeout_s, asked=asked), timeout_s)
+        found = {} if isinstance(answer, Failure) else _by_address(answer)
+        told.append(
+            {at: one.offset for at, one in found.items() if error_name(one.error_code) == NONE and one.offset >= 0}
+        )
+    starts, newest = told
+    ends = {at: offset + 1 for at, offset in newest.items()}
+    return {one.address: (starts.get(one.address), ends.get(one.address)) for one in batch}
+
+
+def _by_topic(batch: Sequence[PartitionState]) -> dict[str, list[int]]:
     by_topic: dict[str, list[int]] = {}
     for partition in batch:
         by_topic.setdefault(partition.topic, []).append(partition.partition)
-    answer = yield Ask(requests.log_ends(by_topic, timeout_s=timeout_s), timeout_s)
-    if isinstance(answer, Failure):
-        return answer
-    found = {
+    return by_topic
+
+
+def _by_address(answer: Message) -> dict[TopicPartition, Message]:
+    return {
         TopicPartition(topic.name, partition.partition_index): partition
         for topic in answer.topics
         for partition in topic.partitions
     }
-    return {partition.address: _end(partition, found) for partition in batch}
 
 
 def _end(partition: PartitionState, found: Mapping[TopicPartition, Message]) -> End | NoEnd:

@@ -6,7 +6,7 @@ unauthorized gives a value for each of its replicas and holds up nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from kelr.model import (
@@ -41,6 +41,7 @@ class LogReader:
         timeout_s: how long a live broker may take for one answer.
         clock_ms: milliseconds since 1970 UTC, for the time that each answer carries.
         log_info: whether GetReplicaLogInfo is used; None: nowhere.
+        tiered: topics with remote storage.
         cordoned: is told which of the brokers that answered are cordoned, and which are not; None: nobody asks.
     """
 
@@ -52,8 +53,10 @@ class LogReader:
         timeout_s: float,
         clock_ms: Callable[[], int],
         log_info: LogInfoUse | None = None,
+        tiered: Collection[str] = (),
         cordoned: dict[int, bool] | None = None,
     ) -> None:
+        self._tiered = tiered
         self._cordoned = cordoned
         self._cluster = cluster
         self._transport = transport
@@ -106,6 +109,7 @@ class LogReader:
             clock_ms=self._clock_ms,
             log_info=self._log_info,
             registered_epoch=None if known is None else known.broker_epoch,
+            tiered=self._tiered,
             report=report,
         )
         return dialogue.hold if self._cordoned is None else partial(self._and_cordons, dialogue, self._cordoned)

@@ -29,6 +29,8 @@ ELECTIONS_A_REQUEST = 1000
 _DESIGNATION, _BALANCED, _AGGRESSIVE = 1, 2, 3
 """ElectionType of version 3 (KIP-966)."""
 _LATEST = -1
+EARLIEST_LOCAL, LATEST_TIERED = (-4, 8), (-5, 9)
+"""Timestamp, and the first version of ListOffsets that knows it (KIP-405, KIP-1005)."""
 _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
 _FUTURE_LOCAL_REPLICA = -3
@@ -253,8 +255,12 @@ def describe_topic_partitions(
     return Question("DescribeTopicPartitions", fields, read=read, following=following if goes_on else None)
 
 
-def log_ends(partitions: Mapping[str, Sequence[int]], *, timeout_s: float) -> Message:
-    """ListOffsets LATEST as the debugging replica: the log end of any replica, leader or not."""
+def log_ends(
+    partitions: Mapping[str, Sequence[int]], *, timeout_s: float, asked: tuple[int, int] = (_LATEST, 1)
+) -> Message:
+    """ListOffsets as the debugging replica, of any replica, leader or not: the log end, or what else `asked` names as a
+    timestamp and the first version that knows it."""
+    timestamp, min_version = asked
     from kafka.protocol.consumer import ListOffsetsRequest  # noqa: PLC0415
 
     topic = ListOffsetsRequest.ListOffsetsTopic
@@ -265,14 +271,14 @@ def log_ends(partitions: Mapping[str, Sequence[int]], *, timeout_s: float) -> Me
             topic(
                 name=name,
                 partitions=[
-                    topic.ListOffsetsPartition(partition_index=number, current_leader_epoch=-1, timestamp=_LATEST)
+                    topic.ListOffsetsPartition(partition_index=number, current_leader_epoch=-1, timestamp=timestamp)
                     for number in numbers
                 ],
             )
             for name, numbers in partitions.items()
         ],
         timeout_ms=int(timeout_s * 1000),
-        min_version=1,
+        min_version=min_version,
     )
 
 

@@ -71,6 +71,8 @@ class LiveSource:
         self._reassignments = NOT_ASKED
         self._silence: str | None = None
         self._configs = config_reader()
+        self._tiered = dict[str, bool]()
+        """Topics whose configs were read, and whether they have remote storage."""
         self._forgotten = False
         self._closed = False
 
@@ -140,7 +142,9 @@ class LiveSource:
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
         _, brokers = self._reached()
         whole_kip = features_of(self._versions).elects_natively
-        return read_topic_configs(brokers, topics, self._configs, whole_kip=whole_kip)
+        found = read_topic_configs(brokers, topics, self._configs, whole_kip=whole_kip)
+        self._tiered.update((topic, bool(config.remote_storage)) for topic, config in found.items())
+        return found
 
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
@@ -149,12 +153,16 @@ class LiveSource:
 
         cluster, cordoned = self.cluster(), dict[int, bool]()
         transport, _ = self._reached()
+        unknown = {state.topic for state in partitions} - self._tiered.keys()
+        if unknown:
+            self.topic_configs(unknown)
         reader = LogReader(
             cluster,
             transport,
             timeout_s=self._settings.timeout_s,
             clock_ms=self._clock_ms,
             log_info=self._log_info_use(),
+            tiered=[topic for topic, tiered in self._tiered.items() if tiered],
             cordoned=cordoned if cluster.features.refuses_cordoned else None,
         )
         answers = reader.read(partitions, lineage=lineage, progress=progress)

@@ -11,6 +11,7 @@ from typing import Any
 
 from kelr.errors import ConnectError
 from kelr.model import ConfigSource, TopicConfig
+from kelr.model.cluster import DISKLESS, MIRROR, REMOTE_STORAGE, foreign_by
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.config_bytes import ConfigReader
 from kelr.sources.live.failures import NONE, error_name, with_acl
@@ -43,7 +44,7 @@ def read_topic_configs(
         reader: from `config_reader`.
         whole_kip: the cluster has the whole of KIP-966, and with it a recovery strategy for each topic.
     """
-    configs = (MIN_ISR, UNCLEAN, CLEANUP, *((STRATEGY,) if whole_kip else ()))
+    configs = (MIN_ISR, UNCLEAN, CLEANUP, REMOTE_STORAGE, DISKLESS, MIRROR, *((STRATEGY,) if whole_kip else ()))
     wanted, found = sorted(set(topics)), dict[str, TopicConfig]()
     for at in range(0, len(wanted), TOPICS_A_REQUEST):
         names = wanted[at : at + TOPICS_A_REQUEST]
@@ -79,7 +80,8 @@ def _outcome(result: Any) -> TopicConfig:
 def _config(configs: Iterable[Any]) -> TopicConfig:
     """Each value is text on the wire; a missing one (hidden, or a broker that has no such config) stays unknown."""
     by_name = {config.name: config for config in configs}
-    strategy = by_name.get(STRATEGY)
+    strategy, remote = by_name.get(STRATEGY), by_name.get(REMOTE_STORAGE)
+    diskless, mirror = by_name.get(DISKLESS), by_name.get(MIRROR)
     min_isr, unclean, cleanup = by_name.get(MIN_ISR), by_name.get(UNCLEAN), by_name.get(CLEANUP)
     return TopicConfig(
         min_insync_replicas=int(min_isr.value) if min_isr is not None and min_isr.value else None,
@@ -88,6 +90,8 @@ def _config(configs: Iterable[Any]) -> TopicConfig:
         unclean_leader_election_source=_source(unclean),
         cleanup_policy=None if cleanup is None else _policies(cleanup.value),
         recovery_strategy=_strategy(strategy, unclean),
+        remote_storage=remote.value == "true" if remote is not None and remote.value else None,
+        foreign=foreign_by(diskless and diskless.value, mirror and mirror.value),
     )
 
 

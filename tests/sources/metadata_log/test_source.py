@@ -163,8 +163,9 @@ def test_what_the_log_tells_and_what_it_does_not(tmp_path: Path) -> None:
         batch(1, topic(), partition(0, isr=(1, 2)), topic("payments", UUID(int=78))),
         batch(4, registered(1, 4), registered(2, 5, in_controlled_shutdown=True), registered(3, 6, fenced=True)),
         batch(7, config(2, "orders", "min.insync.replicas", "2"), config(2, "orders", "cleanup.policy", "compact")),
-        batch(9, config(4, "", "unclean.leader.election.enable", "true")),
-        batch(10, config(4, "", "log.cleanup.policy", "delete"), config(4, "3", "log.cleanup.policy", "compact")),
+        batch(9, config(2, "orders", "remote.storage.enable", "true"), config(2, "orders", "mirror.name", "west")),
+        batch(11, config(4, "", "unclean.leader.election.enable", "true")),
+        batch(12, config(4, "", "log.cleanup.policy", "delete"), config(4, "3", "log.cleanup.policy", "compact")),
     ]
     with at(node_directory(tmp_path / "n", {0: joined(log)})) as source:
         snapshot = take_snapshot(source, Selection(), now_ms=source.taken_at_ms or 0, with_logs=lambda _: True)
@@ -190,6 +191,8 @@ def test_what_the_log_tells_and_what_it_does_not(tmp_path: Path) -> None:
     assert (orders.min_insync_replicas, orders.min_insync_replicas_source) == (2, ConfigSource.TOPIC)
     assert orders.unclean_leader_election_source is ConfigSource.CLUSTER_DEFAULT
     assert (orders.cleanup_policy, orders.error) == (("compact",), None)
+    assert (orders.remote_storage, orders.foreign) == (True, "mirror.name=west")
+    assert (payments.remote_storage, payments.foreign) == (False, None)
     # In a file, or Kafka's default: nobody can tell. And one broker differs from the others.
     assert (payments.min_insync_replicas, payments.min_insync_replicas_source) == (None, ConfigSource.UNKNOWN)
     assert payments.cleanup_policy is None
