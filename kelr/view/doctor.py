@@ -1,14 +1,16 @@
-"""What ``kelr doctor`` shows: what a cluster can do, what was found, and what could not be looked at."""
+"""``kelr doctor``: what was found, the worst first, with what fixes it; what could not be checked; what the cluster
+is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from types import TracebackType
 from typing import Self
 
 from kelr.engine.checkup.abilities import CLUSTER, Ability
-from kelr.engine.checkup.catalogue import BY_ID, CHECKS
+from kelr.engine.checkup.catalogue import BY_ID, CHECKS, LEADERLESS, UNDER_MIN_ISR
 from kelr.engine.checkup.rights import CommandRights, Right
 from kelr.engine.checkup.tally import Tallies, Tally
 from kelr.engine.words import agree, joined, plural
@@ -16,161 +18,9 @@ from kelr.model import Cluster, TopicError
 from kelr.model.checkup import Command, Finding, Result, Severity
 from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
-from kelr.view.layout import Layout
+from kelr.view.formats import OutputFormat
 from kelr.view.output import Listing, Output
-from kelr.view.styled import Span, Style, Text, plain, styled
-
-# ``kelr doctor`` for people: what the cluster is, what was found with the worst first, and what was not looked at.
-
-_STYLES = {Severity.CRITICAL: Style.BAD, Severity.WARNING: Style.NOTICE, Severity.NOTE: Style.HEADING}
-_NAME_WIDTH = 18
-_INDENT = "  "
-
-
-def abilities_lines(layout: Layout, cluster: Cluster, abilities: Sequence[Ability], *, source: str) -> Iterator[Text]:
-    """What the cluster is, and what kelr uses for each thing."""
-    of = f"Cluster {cluster.cluster_id or 'of unknown id'}"
-    yield styled(of if source == "live" else f"{of}, from {source}", Style.HEADING)
-    methods = False
-    for one in abilities:
-        if one.group != CLUSTER and not methods:
-            methods = True
-            yield styled("kelr uses", Style.HEADING)
-        yield from layout.paragraph(_head(one.name), f"{one.value} ({one.why})" if one.why else one.value, Style.PLAIN)
-
-
-def surroundings_lines(layout: Layout, surroundings: Sequence[tuple[str, str]]) -> Iterator[Text]:
-    """What is around kelr itself."""
-    yield styled("Here", Style.HEADING)
-    for name, value in surroundings:
-        yield from layout.paragraph(_head(name), value, Style.PLAIN)
-
-
-def rights_lines(layout: Layout, rights: Sequence[CommandRights] | None) -> Iterator[Text]:
-    """What the principal may do: commands that have everything, and what the others lack."""
-    if rights is None:
-        return
-    yield styled("This principal", Style.HEADING)
-    able = [one.command for one in rights if one.has]
-    if able:
-        yield from layout.paragraph(_head("may"), ", ".join(able), Style.GOOD)
-    for words, commands in _grouped(rights, lambda one: one.lacks if one.has is False else ()).items():
-        yield from layout.paragraph(_head("may not"), f"{', '.join(commands)}: lacks {words}", Style.NOTICE)
-    for words, commands in _grouped(rights, lambda one: one.not_told if one.has is None else ()).items():
-        yield from layout.paragraph(_head("nobody tells"), f"{', '.join(commands)}: {words}", Style.PLAIN)
-
-
-def _grouped(rights: Sequence[CommandRights], of: Callable[[CommandRights], tuple[Right, ...]]) -> dict[str, list[str]]:
-    """The commands to which the same applies, by its words."""
-    found: dict[str, list[str]] = {}
-    for one in rights:
-        told = [right for right in of(one) if right.acl.only is None]
-        if told:
-            found.setdefault(joined(dict.fromkeys(right_words(right) for right in told)), []).append(one.command)
-    return found
-
-
-def right_words(right: Right) -> str:
-    """``READ on topic *`` or, where it is missing on some topics, which."""
-    if not right.refused_on:
-        return str(right.acl)
-    shown = ", ".join(right.refused_on[:3])
-    more = f" and {len(right.refused_on) - 3} more" if len(right.refused_on) > 3 else ""
-    return f"{right.acl.operation} on {shown}{more}"
-
-
-def findings_lines(
-    layout: Layout, tallies: Tallies, lines: Callable[[Iterable[Command]], Sequence[str]]
-) -> Iterator[Text]:
-    """What was found, the worst first; then what was not looked at; then what is fine."""
-    for tally in tallies.found:
-        yield plain("")
-        yield from _finding(layout, tally, lines)
-    unchecked = [check.id for check in CHECKS if tallies.unchecked(check.id)]
-    if unchecked:
-        yield plain("")
-        yield styled("Not checked", Style.HEADING)
-        for words, checks in _reasons(tallies, unchecked).items():
-            yield from layout.paragraph(_INDENT, f"{', '.join(checks)}: {words}", Style.PLAIN)
-    clear = [check for check, result in tallies.results.items() if result is Result.CLEAR]
-    if clear:
-        yield plain("")
-        yield from layout.paragraph(_head("nothing found by", indent=""), ", ".join(clear), Style.HEADING)
-
-
-def _reasons(tallies: Tallies, checks: Sequence[str]) -> dict[str, list[str]]:
-    """Why, and which checks."""
-    found: dict[str, list[str]] = {}
-    for check in checks:
-        for one in tallies.unchecked(check):
-            more = ", ..." if one.topics > len(one.first) else ""
-            topics = f" ({plural(one.topics, 'topic')}: {', '.join(one.first)}{more})" if one.topics else ""
-            found.setdefault(one.why + topics, []).append(check)
-    return found
-
-
-def _finding(layout: Layout, tally: Tally, lines: Callable[[Iterable[Command]], Sequence[str]]) -> Iterator[Text]:
-    head = f"{tally.severity.upper():<8}  "
-    yield from layout.paragraph(head, f"{tally.id}: {_summary(tally)}", _STYLES[tally.severity])
-    if tally.topics > 1:
-        for words in tally.what:
-            yield from layout.paragraph(_INDENT * 5, words, Style.PLAIN)
-        if tally.findings > len(tally.what):
-            yield plain(f"{_INDENT * 5}and {tally.findings - len(tally.what):,} more: -o json lists all")
-    yield from layout.paragraph(_label("why"), tally.why, Style.PLAIN)
-    for commands in tally.commands:
-        for shell in lines(commands):
-            # A command is copied: it is one line, whatever the terminal's width.
-            yield [Span(_label("do"), Style.HEADING), Span(shell)]
-    if tally.more_commands:
-        yield plain(f"{_INDENT * 5}more commands like these: -o json lists all")
-    for caution in tally.cautions:
-        yield from layout.paragraph(_label("mind"), caution, Style.PLAIN)
-
-
-def _summary(tally: Tally) -> str:
-    if tally.topics > 1:
-        topics = _counted(tally.topics, "topic")
-        partitions = f"{_counted(tally.partitions, 'partition')} of " if tally.partitions else ""
-        return f"{BY_ID[tally.id].title}: {partitions}{topics}"
-    left = tally.findings - len(tally.what)
-    return "; ".join(tally.what) + (f"; {left} more: -o json lists all" if left else "")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {agree(count, noun, noun + 's')}"
-
-
-def verdict(tallies: Tallies, *, partitions: int, topics: int, old: bool = False) -> Text:
-    """The last line: how much of each severity.
-
-    Args:
-        old: whether brokers told what they knew last, since no controller answered.
-    """
-    looked = " (no partition was looked at)"
-    if partitions:
-        looked = f" ({_counted(partitions, 'partition')} of {_counted(topics, 'topic')})"
-    counts = [(severity, tallies.count(severity)) for severity in Severity]
-    shown = ", ".join(_of_severity(severity, count) for severity, count in counts if count)
-    unchecked = sum(bool(tallies.unchecked(check.id)) for check in CHECKS if check.id in tallies.wanted)
-    not_all = f"; {plural(unchecked, 'check')} could not be made, or not everywhere" if unchecked else ""
-    worst = next((severity for severity, count in counts if count), None)
-    style = _STYLES[worst] if worst is not None else Style.NOTICE if old or not partitions else Style.GOOD
-    nothing = "nothing was found by what brokers knew last" if old else "nothing was found"
-    return [*styled(shown or nothing, style), *plain(not_all + looked)]
-
-
-def _of_severity(severity: Severity, count: int) -> str:
-    return f"{count} critical" if severity is Severity.CRITICAL else plural(count, str(severity))
-
-
-def _head(name: str, *, indent: str = _INDENT) -> str:
-    return f"{indent}{name:<{_NAME_WIDTH}}"
-
-
-def _label(name: str) -> str:
-    return f"{_INDENT}{name:>6}  "
-
+from kelr.view.screen import BAD, GOOD, LABEL, QUIET, WARN, Screen
 
 KIND = "kelr/doctor"
 
@@ -290,16 +140,10 @@ class DoctorReport:
         surroundings: Sequence[tuple[str, str]],
     ) -> None:
         self._shell, self._output = shell, shell.output
-        self._cluster = cluster
-        output = self._output
+        self._cluster, self._source = cluster, source
+        self._abilities, self._surroundings = abilities, surroundings
         self._listing: Listing[Finding] | None = None
-        if output.format.for_people:
-            for line in abilities_lines(Layout(output.width), cluster, abilities, source=source):
-                output.line(line)
-            for line in surroundings_lines(Layout(output.width), surroundings):
-                output.line(line)
-            output.stdout.flush()
-        else:
+        if not self._output.format.for_people:
             head: Mapping[str, Json] = {
                 **cluster_head(cluster, source),
                 "abilities": [
@@ -307,7 +151,7 @@ class DoctorReport:
                 ],
                 "surroundings": [{"name": name, "value": value} for name, value in surroundings],
             }
-            self._listing = output.listing(doctor_view(shell.lines), head)
+            self._listing = self._output.listing(doctor_view(shell.lines), head)
 
     def __enter__(self) -> Self:
         if self._listing is not None:
@@ -333,7 +177,7 @@ class DoctorReport:
         topics: int,
         rights: Sequence[CommandRights] | None,
         errors: Sequence[TopicError],
-        following: Sequence[str] | None,
+        following: tuple[str, ...] | None,
     ) -> None:
         """End the report.
 
@@ -354,17 +198,18 @@ class DoctorReport:
                 }
             )
         else:
-            layout, old = Layout(output.width), self._cluster.controller_silence is not None
-            for line in rights_lines(layout, rights):
-                output.line(line)
-            for line in findings_lines(layout, tallies, self._shell.lines):
-                output.line(line)
-            output.line()
-            for line in layout.lines(verdict(tallies, partitions=partitions, topics=topics, old=old)):
-                output.line(line)
+            page = _Page(self._shell, tallies, wide=output.format is OutputFormat.WIDE)
+            old = self._cluster.controller_silence is not None
+            page.verdict(partitions=partitions, old=old)
+            page.findings(following)
+            page.incomplete()
+            seen = f"{_counted(partitions, 'partition')} of {_counted(topics, 'topic')}"
+            page.cluster(self._cluster, f"{seen} looked at", self._source, self._abilities)
+            page.rights(rights)
+            page.surroundings(self._surroundings)
         if not output.format.is_document:
             note_errors(output, errors)
-            if following is not None:
+            if following is not None and not output.format.for_people:
                 output.next(following)
 
 
@@ -391,3 +236,193 @@ def rights_item(rights: CommandRights) -> Json:
         "lacks": [str(right.acl) for right in rights.lacks],
         "not_told": [str(right.acl) for right in rights.not_told],
     }
+
+
+_STYLES = {Severity.CRITICAL: BAD, Severity.WARNING: WARN, Severity.NOTE: LABEL}
+_MARGIN = 10
+"""Columns before what is said of a finding."""
+_FACTS = ("brokers", "software", "ELR", "rules")
+"""What of the cluster stands in one line."""
+
+
+class _Page:
+    """The report as people read it."""
+
+    def __init__(self, shell: Shell, tallies: Tallies, *, wide: bool) -> None:
+        self._shell, self._tallies, self._wide = shell, tallies, wide
+        self._screen = Screen(shell.output)
+
+    def verdict(self, *, partitions: int, old: bool) -> None:
+        """The first line: how much of each severity, and how many checks stand behind it.
+
+        Args:
+            old: whether brokers told what they knew last, since no controller answered.
+        """
+        tallies, wanted = self._tallies, [check.id for check in CHECKS if check.id in self._tallies.wanted]
+        complete = sum(not tallies.unchecked(check) for check in wanted)
+        counts = [(severity, tallies.count(severity)) for severity in Severity]
+        found = ", ".join(_of_severity(severity, count) for severity, count in counts if count)
+        worst = next((severity for severity, count in counts if count), None)
+        whole = complete == len(wanted) and partitions and not old
+        style = _STYLES[worst] if worst is not None else GOOD if whole else WARN
+        nothing = "No problem found in what brokers knew last" if old else "No problem found"
+        looked = "" if partitions else "; no partition was looked at"
+        self._screen.say(
+            (found or nothing, style), f"; {complete} of {_counted(len(wanted), 'check')} complete{looked}."
+        )
+
+    def findings(self, following: tuple[str, ...] | None) -> None:
+        """Each with what fixes it and its id.
+
+        Args:
+            following: the command that goes through partitions in trouble, however many topics they are of.
+        """
+        texts = {tally.id: _sentence(_summary(tally)) for tally in self._tallies.found}
+        room = {check: self._screen.width - _MARGIN - len(f"  [{check}]") for check in texts}
+        widest = max((len(text) for check, text in texts.items() if len(text) <= room[check]), default=0)
+        for tally in self._tallies.found:
+            text = texts[tally.id].ljust(min(widest, room[tally.id]))
+            style = _STYLES[tally.severity]
+            self._screen.say(text, (f"  [{tally.id}]", QUIET), label=_label(tally.severity), style=style)
+            self._places(tally)
+            # Whatever the number of topics in trouble, one command goes through them.
+            commands = [following] if following is not None and _in_trouble(tally) else None
+            self._cure(tally, commands)
+
+    def _places(self, tally: Tally) -> None:
+        if self._wide:
+            self._more(f"Why: {_sentence(tally.why)}")
+        if tally.topics > 1 and (self._wide or not _in_trouble(tally)):
+            for words in tally.what:
+                self._more(words)
+            if tally.findings > len(tally.what):
+                self._more(f"and {tally.findings - len(tally.what):,} more: -o json lists all")
+
+    def _cure(self, tally: Tally, instead: Sequence[Command] | None) -> None:
+        """What to know, and the commands; `instead` of each topic's own."""
+        commands = [one for many in tally.commands for one in many] if instead is None else instead
+        for caution in tally.cautions:
+            self._more(f"{'Mind' if commands else 'Fix'}: {_sentence(caution)}")
+        for label, line in zip(chain(("Fix: ",), repeat("     ")), self._shell.lines(commands), strict=False):
+            self._screen.command(line, label=f"{' ' * _MARGIN}{label}")
+        if tally.more_commands and instead is None:
+            self._more("     more commands like these: -o json lists all")
+
+    def incomplete(self) -> None:
+        """Which checks could not be made, or not everywhere, by the reason."""
+        reasons = _reasons(self._tallies, [check.id for check in CHECKS])
+        for words, checks in reasons.items():
+            text = f"{_counted(len(checks), 'check')} incomplete: {words}.  "
+            self._screen.say(text, (f"[{', '.join(checks)}]", QUIET), label=_label("unknown"), style=WARN)
+        clear = [check for check, result in self._tallies.results.items() if result is Result.CLEAR]
+        if clear and self._wide:
+            self._screen.say(", ".join(clear), label=_label("passed"), style=GOOD)
+
+    def cluster(self, cluster: Cluster, seen: str, source: str, abilities: Sequence[Ability]) -> None:
+        """What the cluster is, and what kelr uses for each thing."""
+        self._screen.blank()
+        name = f"Cluster {cluster.cluster_id or 'of unknown id'}"
+        name = name if source == "live" else f"{name}, from {source}"
+        if not self._wide:
+            shown = {one.name: f"{one.name} {one.value}" for one in abilities}
+            facts = [seen, *(shown[fact] for fact in _FACTS if fact in shown)]
+            self._screen.say(f"{'; '.join(facts)}. ", ("More: -o wide", QUIET), label=f"{name}: ", indent=2)
+            return
+        self._screen.say(f"; {seen}", label=name)
+        groups = dict.fromkeys(one.group == CLUSTER for one in abilities)
+        for of_cluster in groups:
+            if not of_cluster:
+                self._screen.say(("kelr uses", LABEL))
+            for one in abilities:
+                if (one.group == CLUSTER) is of_cluster:
+                    self._fact(one.name, f"{one.value} ({one.why})" if one.why else one.value)
+
+    def rights(self, rights: Sequence[CommandRights] | None) -> None:
+        """What the principal may not do, or is not known to; what it may, where more is wanted."""
+        lacking = _grouped(rights or (), lambda one: one.lacks if one.has is False else ())
+        untold = _grouped(rights or (), lambda one: one.not_told if one.has is None else ())
+        able = [one.command for one in rights or () if one.has]
+        if rights is None or not (lacking or untold or self._wide):
+            return
+        self._screen.say(("This principal", LABEL))
+        if self._wide and able:
+            self._fact("may", ", ".join(able))
+        for words, commands in lacking.items():
+            self._fact("may not", f"{', '.join(commands)}: lacks {words}", WARN)
+        for words, commands in untold.items():
+            self._fact("UNKNOWN", f"{', '.join(commands)}: {words}", WARN)
+
+    def surroundings(self, surroundings: Sequence[tuple[str, str]]) -> None:
+        """What is around kelr itself."""
+        if self._wide:
+            self._screen.say(("Here", LABEL))
+            for name, value in surroundings:
+                self._fact(name, value)
+
+    def _fact(self, name: str, value: str, style: str = "") -> None:
+        self._screen.say(value, label=f"  {name:<18}", style=style)
+
+    def _more(self, text: str) -> None:
+        self._screen.say(text, label=" " * _MARGIN)
+
+
+def _in_trouble(tally: Tally) -> bool:
+    """Whether a finding is about partitions of several topics that one command goes through."""
+    return tally.topics > 1 and tally.id in {LEADERLESS.id, UNDER_MIN_ISR.id}
+
+
+def _grouped(rights: Sequence[CommandRights], of: Callable[[CommandRights], tuple[Right, ...]]) -> dict[str, list[str]]:
+    """The commands to which the same applies, by its words."""
+    found: dict[str, list[str]] = {}
+    for one in rights:
+        told = [right for right in of(one) if right.acl.only is None]
+        if told:
+            found.setdefault(joined(dict.fromkeys(map(_right_words, told))), []).append(one.command)
+    return found
+
+
+def _right_words(right: Right) -> str:
+    """``READ on topic *`` or, where it is missing on some topics, which."""
+    if not right.refused_on:
+        return str(right.acl)
+    shown = ", ".join(right.refused_on[:3])
+    more = f" and {len(right.refused_on) - 3} more" if len(right.refused_on) > 3 else ""
+    return f"{right.acl.operation} on {shown}{more}"
+
+
+def _reasons(tallies: Tallies, checks: Sequence[str]) -> dict[str, list[str]]:
+    """Why, and which checks."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        for one in tallies.unchecked(check):
+            more = ", ..." if one.topics > len(one.first) else ""
+            topics = f" ({plural(one.topics, 'topic')}: {', '.join(one.first)}{more})" if one.topics else ""
+            found.setdefault(one.why.rstrip(".") + topics, []).append(check)
+    return found
+
+
+def _summary(tally: Tally) -> str:
+    if tally.topics > 1:
+        partitions = f"{_counted(tally.partitions, 'partition')} of " if tally.partitions else ""
+        return f"{BY_ID[tally.id].title}: {partitions}{_counted(tally.topics, 'topic')}"
+    left = tally.findings - len(tally.what)
+    return "; ".join(tally.what) + (f"; {left} more: -o json lists all" if left else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {agree(count, noun, noun + 's')}"
+
+
+def _of_severity(severity: Severity, count: int) -> str:
+    return f"{count} critical" if severity is Severity.CRITICAL else plural(count, str(severity))
+
+
+def _label(name: str) -> str:
+    return f"{name.upper():<{_MARGIN}}"
+
+
+def _sentence(text: str) -> str:
+    """With a capital, unless it begins with a name, and a full stop."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    text = text[:1].upper() + text[1:] if first.isalpha() else text
+    return text if text.endswith((".", "...")) else f"{text}."

@@ -225,7 +225,7 @@ def test_a_dead_controller_of_five_is_a_warning() -> None:
 
 def test_one_controller() -> None:
     finding = found(cluster_checks(replace(WELL, quorum=replace(QUORUM, voters=(node(100, 0),)))))["controllers-few"]
-    assert finding.what == "the metadata log has 1 voter: 100"
+    assert finding.what == "1 controller (100): no failover"
 
 
 def test_a_live_broker_that_does_not_follow() -> None:

@@ -71,7 +71,7 @@ LEADERLESS = Check(
     "leaderless",
     _CRITICAL,
     "partitions without a live leader",
-    "nobody can read from them or write to them",
+    "clients cannot read from them or write to them",
     Looks.PARTITIONS,
 )
 NO_CONTROLLER = Check(
@@ -176,7 +176,7 @@ CONTROLLERS_FEW = Check(
     "controllers-few",
     _WARNING,
     "fewer than three controllers",
-    "when one goes no other takes over, and without an active controller nobody is elected",
+    "when one goes no other takes over, and without an active controller Kafka elects no leader",
     Looks.QUORUM,
 )
 METADATA_BEHIND = Check(

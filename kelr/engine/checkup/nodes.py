@@ -91,10 +91,10 @@ def _quorum(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     count = len(quorum.voters)
     if count < FEWEST_CONTROLLERS:
         yield of.CONTROLLERS_FEW.finding(
-            f"the metadata log has {plural(count, 'voter')}: {_ids(quorum.voters)}",
+            f"{plural(count, 'controller')} ({_ids(quorum.voters)}): no failover",
             brokers=[voter.node for voter in quorum.voters],
-            caution="add controllers until there are three (KIP-853: kafka-metadata-quorum.sh add-controller, on the"
-            " new node)",
+            caution=f"add {plural(FEWEST_CONTROLLERS - count, 'controller')} (KIP-853: kafka-metadata-quorum.sh"
+            " add-controller, on the new node)",
         )
     now_ms = quorum.now_ms
     if now_ms is None:

@@ -33,9 +33,9 @@ _UNCLEAN = "unclean.leader.election.enable"
 _STRATEGY = "unclean.recovery.strategy"
 _MIN_ISR = "min.insync.replicas"
 _MOST_PIECES = 20
+BETTER_OFF = "a topic that is written with acks=0 or 1 alone is better off with min.insync.replicas=1"
 WITHOUT_ACKS = (
-    "a topic that is written with acks=0 or 1 alone is better off with min.insync.replicas=1: there a higher one only"
-    " keeps new records from consumers while fewer are in sync (KIP-966)"
+    f"{BETTER_OFF}: there a higher one only keeps new records from consumers while fewer are in sync (KIP-966)"
 )
 """What kelr cannot see: how producers write."""
 
@@ -128,7 +128,7 @@ def _now(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ..
     }[check]
     caution = None
     if check is of.UNDER_MIN_ISR and (topic.config.min_insync_replicas or 0) > 1:
-        caution = f"{WITHOUT_ACKS}; write that when all is led and in sync again"
+        caution = f"{BETTER_OFF}; write that when all is led and in sync again"
         caution += "" if about.elr is False else ": with ELR on the write empties the ELR"
     command = ("explain", _target_of(topic, numbers))
     return check.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
