@@ -31,7 +31,7 @@ def main() -> int:
             checked = model.check(Path(place) / "tlc", seconds=share, workers=os.cpu_count() or 1, quick=False)
         took = round(monotonic() - began)
         complete = "yes" if checked.complete else "no"
-        said = f"{checked.violated} DOES NOT HOLD" if checked.violated else ""
+        said = f"{checked.violated} DOES NOT HOLD" if checked.violated else "" if checked.complete else "at least"
         counts = (f"{checked.generated:,}", f"{checked.distinct:,}", checked.depth)
         print(COLUMNS.format(model.name, *counts, complete, took, said), flush=True)
         if checked.violated:
