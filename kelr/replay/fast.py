@@ -9,24 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kelr.model import PartitionState
 from kelr.replay import records as rec
 from kelr.replay.changes import At
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges, Told, address_of, key_of
-from kelr.replay.stretches import Stretch
-
-if TYPE_CHECKING:
-    from kelr.replay.columns import FoldedChanges
 
 MOST_PENDING = 1_000_000
 """So many changes are kept before they are folded into the image: eight bytes each."""
-
-MOST_GONE = 100_000
-"""So many partitions more than twice those that are there may be remembered in `FoldedChanges`: topics that come and go
-take no more memory than that."""
 
 
 class _Pending(dict[bytes, list[Told]]):
@@ -53,10 +45,6 @@ class Folding:
         self._image, self._moved = image, moved
         self._told = _Pending()
         self._pending = 0
-        self._columns: FoldedChanges | None = None
-        """Of stretches. What is pending here and in `_told` is never pending at the same time."""
-        self._most_known = MOST_GONE
-        """Of `_columns`, before it begins anew."""
 
     def apply(self, batch: rec.RecordBatch) -> None:
         """Apply a batch; batches come in the order of the log."""
@@ -65,11 +53,9 @@ class Folding:
         if kind in _FOLDS and not image.in_transaction and not batch.of_checkpoint:
             if kind is PackedChanges:
                 self._fold(records)  # type: ignore[arg-type]
-            elif kind is Stretch:
-                self._add(records)  # type: ignore[arg-type]
             image.at = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
         else:
-            if self._told or self._has_columns:
+            if self._told:
                 self._make_way(records)
             self._apply(batch)
 
@@ -83,33 +69,10 @@ class Folding:
         records, image = batch.records, self._image
         if not image.in_transaction and all(type(record) in _MAKES for record in records):
             image.make(batch)
-        elif type(records) is Stretch:
-            for place in range(len(records)):
-                offset, time_ms = batch.base_offset + place, records.time_of(place)
-                image.apply(rec.RecordBatch(offset, batch.epoch, time_ms, (records[place],)))
         else:
             image.apply(batch)
 
-    @property
-    def _has_columns(self) -> bool:
-        return self._columns is not None and not self._columns.empty
-
-    def _add(self, stretch: Stretch) -> None:
-        if self._told:
-            self._settle_all()
-        if self._columns is not None and self._columns.partitions > self._most_known:
-            self._settle_all()
-            self._columns = None
-            self._most_known = 2 * sum(len(topic.partitions) for topic in self._image.topics.values()) + MOST_GONE
-        if self._columns is None:
-            from kelr.replay.columns import FoldedChanges  # noqa: PLC0415 - numpy, and only for long logs
-
-            self._columns = FoldedChanges()
-        self._columns.add(stretch.changes)
-
     def _fold(self, records: PackedChanges) -> None:
-        if self._has_columns:
-            self._settle_all()
         # In C throughout: this is where the time of reading a long log goes.
         deque(map(list.append, map(self._told.__getitem__, records.keys), records.told), maxlen=0)
         self._pending += len(records)
@@ -133,9 +96,6 @@ class Folding:
         for key in list(self._told):
             self._settle(key)
         self._pending = 0
-        if self._columns is not None:
-            for key, found in self._columns.take_all():
-                self._changed(key, found.changes, found.led, found.told)
 
     def _settle(self, key: bytes) -> None:
         """The image has what was told of this partition."""
@@ -145,10 +105,6 @@ class Folding:
             for change in changes:
                 told.update(change)
             self._changed(key, len(changes), sum(["leader" in change for change in changes]), told)
-        elif self._columns is not None:
-            found = self._columns.take(key)
-            if found is not None:
-                self._changed(key, found.changes, found.led, found.told)
 
     def _changed(self, key: bytes, changes: int, led: int, told: Mapping[str, Any]) -> None:
         """The partition changed so often, of which so many changes named a leader, and this was told last."""
@@ -179,6 +135,6 @@ class Folding:
             self._moved(before, after)
 
 
-_FOLDS = frozenset({PackedChanges, IdleRun, Stretch})
+_FOLDS = frozenset({PackedChanges, IdleRun})
 _MAKES = frozenset({rec.TopicMade, rec.PartitionMade})
 _LOOKS_AT_ALL = frozenset({rec.ElrCleared, rec.TransactionMark, rec.SnapshotBegins})

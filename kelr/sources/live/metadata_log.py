@@ -72,14 +72,12 @@ class LiveMetadataLog:
         """The newest high watermark that was told: all records below it are committed; None before the first."""
         return None if self._reading is None else self._reading.committed
 
-    def batches(self, progress: Progress | None = None, *, in_stretches: bool = False) -> Iterator[RecordBatch]:
+    def batches(self, progress: Progress | None = None) -> Iterator[RecordBatch]:
         """Everything that is committed now; see `MetadataLogReader.batches`.
 
         Args:
             progress: told of records of the log read and there; a controller does not tell how many bytes there are.
-            in_stretches: without effect: answers of a controller are too short for stretches.
         """
-        del in_stretches
         reading = self._reading = self._new_reading()
         yield from reading.until_now(progress)
 

@@ -11,7 +11,6 @@ from typing import Protocol
 from kelr.errors import BadInputError, UsageError
 from kelr.replay.packed import IdleRun, PackedChanges
 from kelr.replay.records import LeaderChanged, NotUnderstood, RecordBatch
-from kelr.replay.stretches import Stretch
 from kelr.sources.base import Progress
 from kelr.sources.disk.files import GarbledError, MetaProperties, read_meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, METADATA_TOPIC, replica_name
@@ -214,13 +213,11 @@ class MetadataLogReader(Protocol):
     def warnings(self) -> Sequence[str]:
         """What was odd, a sentence each; grows while `batches` is read."""
 
-    def batches(self, progress: Progress | None = None, *, in_stretches: bool = False) -> Iterator[RecordBatch]:
+    def batches(self, progress: Progress | None = None) -> Iterator[RecordBatch]:
         """The checkpoint first, if one is needed, then the log in order; each call begins anew.
 
         Args:
             progress: told of bytes read and bytes there.
-            in_stretches: whether it does not matter which record was in which batch: then many batches may come as one
-                (`kelr.replay.stretches`), and one in parts. It is several times as fast.
         """
 
 
@@ -286,7 +283,7 @@ class MetadataLog:
     def warnings(self) -> Sequence[str]:
         return self._warnings
 
-    def batches(self, progress: Progress | None = None, *, in_stretches: bool = False) -> Iterator[RecordBatch]:
+    def batches(self, progress: Progress | None = None) -> Iterator[RecordBatch]:
         """See `MetadataLogReader.batches`.
 
         Raises:
@@ -294,7 +291,7 @@ class MetadataLog:
         """
         self._warnings, self.cut_short = list(self._found), self._left_out
         reading = _Progress(progress, self.size_bytes)
-        together = Together(self._copies, self._warn, reading.add, in_stretches=in_stretches)
+        together = Together(self._copies, self._warn, reading.add)
         voters: tuple[int, ...] = ()
         offset, understood, unknown = 0, False, 0
         for batch in self._run(together, reading):
@@ -391,7 +388,7 @@ class MetadataLog:
         return BadInputError(f"{self.name} is no metadata log: {why}", next_step="give __cluster_metadata-0 of a node")
 
 
-_PACKED = frozenset({PackedChanges, IdleRun, Stretch})
+_PACKED = frozenset({PackedChanges, IdleRun})
 
 
 class _Progress:

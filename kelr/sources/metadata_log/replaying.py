@@ -13,7 +13,6 @@ from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import IdleRun
 from kelr.replay.records import RecordBatch
-from kelr.replay.stretches import Stretch
 from kelr.sources.metadata_log.decoding import KINDS
 from kelr.sources.metadata_log.moments import Moment, time_text
 
@@ -123,10 +122,10 @@ class _Replay:
         checkpoint = batch.checkpoint_end
         start = batch.base_offset if checkpoint is None else checkpoint
         run = batch.records
-        begun_ms = run.time_of(0) if isinstance(run, Stretch | IdleRun) else batch.timestamp_ms
+        begun_ms = run.time_of(0) if isinstance(run, IdleRun) else batch.timestamp_ms
         if self.first is None:
             self.first = (start, begun_ms)
-        if isinstance(run, Stretch | IdleRun) and self.at.time_ms is not None:
+        if isinstance(run, IdleRun) and self.at.time_ms is not None:
             later = run.first_after(self.at.time_ms)
             if later is not None:
                 self.ended = True
@@ -190,7 +189,7 @@ class _Replay:
 def _first(batch: RecordBatch, count: int) -> RecordBatch:
     """The first records of a batch, with the time of the last of them where each has its own."""
     records = batch.records[:count]
-    time_ms = records.time_of(count - 1) if isinstance(records, Stretch | IdleRun) else batch.timestamp_ms
+    time_ms = records.time_of(count - 1) if isinstance(records, IdleRun) else batch.timestamp_ms
     return replace(batch, records=records, timestamp_ms=time_ms)
 
 

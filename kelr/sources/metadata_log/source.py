@@ -56,7 +56,7 @@ class MetadataLogSource:
         observer: Observer | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        replayed = replay(log.batches(progress, in_stretches=observer is None), at, name=log.name, observer=observer)
+        replayed = replay(log.batches(progress), at, name=log.name, observer=observer)
         image = replayed.image
         assert image.at is not None
         self._warnings = (*log.warnings, *check_understood(image, name=log.name))

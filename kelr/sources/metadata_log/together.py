@@ -33,7 +33,6 @@ class Together:
     Args:
         warn: told in a sentence what is odd.
         read: told of bytes as they are read.
-        in_stretches: see `Windows`.
     """
 
     def __init__(
@@ -41,14 +40,9 @@ class Together:
         copies: Sequence[Copy],
         warn: Callable[[str], None],
         read: Callable[[int], None],
-        *,
-        in_stretches: bool = False,
     ) -> None:
-        # Copies are compared batch by batch, and runs of NoOpRecords and stretches end where a copy's file does.
-        alone = len(copies) == 1
-        self._heads = [
-            _Head(copy, warn, read, merge_idle=alone, in_stretches=alone and in_stretches) for copy in copies
-        ]
+        # Copies are compared batch by batch, and runs of NoOpRecords end where a copy's file does.
+        self._heads = [_Head(copy, warn, read, merge_idle=len(copies) == 1) for copy in copies]
         self._warn = warn
 
     def nodes_at(self, offset: int) -> frozenset[int]:
@@ -122,10 +116,9 @@ class _Head:
         read: Callable[[int], None],
         *,
         merge_idle: bool,
-        in_stretches: bool,
     ) -> None:
         self.copy = copy
-        self._merge_idle, self._in_stretches = merge_idle, in_stretches
+        self._merge_idle = merge_idle
         self.batch: RecordBatch | None = None
         """The first batch that reaches further than the offset that was asked last; None at the end."""
         self.reached = -1
@@ -155,7 +148,7 @@ class _Head:
     def _all(self) -> Iterator[RecordBatch]:
         for number, segment in enumerate(self._segments):
             before: RecordBatch | None = None
-            windows = Windows(segment.bytes, self._read, merge_idle=self._merge_idle, in_stretches=self._in_stretches)
+            windows = Windows(segment.bytes, self._read, merge_idle=self._merge_idle)
             try:
                 for batch in windows:
                     if before is not None and not _follows(batch, before):

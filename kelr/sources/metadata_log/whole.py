@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError
 from kelr.replay.records import RecordBatch, SnapshotBegins, SnapshotEnds
@@ -12,12 +11,7 @@ from kelr.sources.metadata_log.pieces import Checkpoint, Holder
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.records.batches import BatchRun, Stop, StopKind, empty_space, read_header, torn
 
-if TYPE_CHECKING:
-    from kelr.sources.metadata_log.stretches import StretchReader
-
-WINDOW_BYTES = 16 * 1024 * 1024
-STRETCH_BYTES = 2 * 1024 * 1024
-"""The window where records are read in stretches; and files up to this size are not worth the loading of numpy."""
+WINDOW_BYTES = 2 * 1024 * 1024
 _UNFINISHED = frozenset({StopKind.TORN, StopKind.EMPTY_SPACE})
 """What the end of a window looks like, too."""
 
@@ -28,7 +22,6 @@ class Windows:
     Args:
         read: told of bytes as they are read.
         merge_idle: see `BatchReader`.
-        in_stretches: give many batches as one, and parts of batches, where that is faster: see `StretchReader`.
 
     Raises:
         OSError: while iterating: the bytes cannot be read.
@@ -41,19 +34,16 @@ class Windows:
         *,
         checkpoint_end: int | None = None,
         merge_idle: bool = False,
-        in_stretches: bool = False,
     ) -> None:
         self._content, self._read, self._checkpoint_end = content, read, checkpoint_end
         self._merge_idle = merge_idle
-        self._in_stretches = in_stretches and checkpoint_end is None and content.size_bytes > STRETCH_BYTES
         self.stop: Stop | None = None
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        usual = STRETCH_BYTES if self._in_stretches else WINDOW_BYTES
-        at, window, size = 0, usual, self._content.size_bytes
+        at, window, size = 0, WINDOW_BYTES, self._content.size_bytes
         while True:
             data = self._content.read(at, window)
-            reader = self._reader(data, at)
+            reader = BatchReader(data, base=at, checkpoint_end=self._checkpoint_end, merge_idle=self._merge_idle)
             yield from reader
             stop = reader.stop
             assert stop is not None
@@ -62,20 +52,13 @@ class Windows:
             if len(data) < window or stop.kind not in {*_UNFINISHED, StopKind.END} or at >= size:
                 self.stop = stop
                 return
-            window = usual
+            window = WINDOW_BYTES
             if not read:
                 found = _larger(data, stop, size - at)
                 if isinstance(found, Stop):
                     self.stop = found
                     return
                 window = found
-
-    def _reader(self, data: bytes, at: int) -> BatchReader | StretchReader:
-        if not self._in_stretches or len(data) > WINDOW_BYTES:
-            return BatchReader(data, base=at, checkpoint_end=self._checkpoint_end, merge_idle=self._merge_idle)
-        from kelr.sources.metadata_log.stretches import StretchReader  # noqa: PLC0415 - numpy, and only for long logs
-
-        return StretchReader(data, base=at)
 
 
 def _larger(data: bytes, stop: Stop, left: int) -> int | Stop:

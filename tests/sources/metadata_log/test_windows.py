@@ -1,4 +1,4 @@
-"""The log in stretches says what it says record by record: whatever is in it, wherever it is cut, at every moment."""
+"""The log read in windows says what it says record by record: whatever is in it, wherever it is cut, at every moment."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from kelr.messages import metadata
 from kelr.replay import fast
 from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
-from kelr.replay.records import Irrelevant, MetadataRecord, RecordBatch
-from kelr.replay.stretches import Stretch
+from kelr.replay.packed import IdleRun
+from kelr.replay.records import MetadataRecord, RecordBatch
 from kelr.sources.metadata_log import whole
 from kelr.sources.metadata_log.moments import Moment
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.metadata_log.replaying import replay
-from kelr.sources.metadata_log.stretches import StretchReader
 from kelr.sources.metadata_log.whole import Windows
 from kelr.sources.records.batches import Compression, Stop, StopKind
 from tests.properties import examples
@@ -154,8 +153,8 @@ def one_by_one(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recor
 
 def in_windows(data: bytes, window: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[RecordBatch], Stop]:
     with monkeypatch.context() as patched:
-        patched.setattr(whole, "STRETCH_BYTES", window)
-        windows = Windows(Held(data), lambda _: None, in_stretches=True)
+        patched.setattr(whole, "WINDOW_BYTES", window)
+        windows = Windows(Held(data), lambda _: None)
         batches = list(windows)
     assert windows.stop is not None
     return batches, windows.stop
@@ -166,7 +165,7 @@ def _singly(batches: Sequence[RecordBatch]) -> Iterator[tuple[int, int, int, Met
     for one in batches:
         times = one.records
         for place, record in enumerate(one.records):
-            time_ms = times.time_of(place) if isinstance(times, Stretch) else one.timestamp_ms
+            time_ms = times.time_of(place) if isinstance(times, IdleRun) else one.timestamp_ms
             yield one.base_offset + place, one.epoch, time_ms, record
 
 
@@ -185,7 +184,7 @@ def _folded(batches: Sequence[RecordBatch]) -> dict[str, Any]:
 
 
 def agree(data: bytes, window: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[RecordBatch], Stop]:
-    """Reads it both ways, and says what stretches gave; the end may be known only by the last window."""
+    """Reads it both ways, and says what windows gave; the end may be known only by the last window."""
     expected, stop = one_by_one(data, monkeypatch)
     found, found_stop = in_windows(data, window, monkeypatch)
     assert list(_singly(found)) == list(_singly(expected))
@@ -204,10 +203,10 @@ _logs = st.builds(written, st.lists(_batch, max_size=14), st.lists(st.integers(-
 
 
 @examples(120)
-@given(_logs, st.integers(100, 6000), st.sampled_from([0, fast.MOST_GONE]))
-def test_any_log(data: bytes, window: int, most_gone: int) -> None:
+@given(_logs, st.integers(100, 6000), st.sampled_from([0, 20, fast.MOST_PENDING]))
+def test_any_log(data: bytes, window: int, most_pending: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast, "MOST_GONE", most_gone)
+        patch.setattr(fast, "MOST_PENDING", most_pending)
         agree(data, window, patch)
 
 
@@ -313,81 +312,6 @@ def test_more_records_in_a_batch_than_a_place_is_looked_for(patch: pytest.Monkey
     assert found[-1].next_offset == 7 + 8401
 
 
-# What a stretch is.
-
-
-def stretches(data: bytes) -> list[RecordBatch]:
-    return list(StretchReader(data))
-
-
-def test_changes_and_idle_time_are_one_stretch() -> None:
-    data = batch(3, SHRUNK, LED, time_ms=5) + batch(5, NO_OP, time_ms=7) + batch(6, *[LED] * 100, time_ms=6)
-    (found,) = stretches(data)
-    assert (found.base_offset, found.next_offset, found.timestamp_ms, found.epoch) == (3, 106, 6, 1)
-    assert isinstance(found.records, Stretch)
-    assert len(found.records.changes) == 102
-    assert [found.records.time_of(place) for place in (0, 1, 2, 3, 102)] == [5, 5, 7, 6, 6]
-    assert [found.records.first_after(time_ms) for time_ms in (4, 5, 6, 7)] == [0, 2, 2, None]
-
-
-def test_a_part_of_a_stretch() -> None:
-    data = batch(0, SHRUNK, LED, time_ms=5) + batch(2, NO_OP, time_ms=7) + batch(3, LED, SHRUNK, time_ms=9)
-    (found,) = stretches(data)
-    whole_, records = list(found.records), found.records
-    assert isinstance(records, Stretch)
-    for begin in range(6):
-        for end in range(6):
-            part = records[begin:end]
-            assert list(part) == whole_[begin:end]
-            assert part == tuple(whole_[begin:end])
-            assert [part.time_of(place) for place in range(len(part))] == [5, 5, 7, 9, 9][begin:end]
-            later = next((place for place, ms in enumerate([5, 5, 7, 9, 9][begin:end]) if ms > 6), None)
-            assert part.first_after(6) == later
-    assert records[-1] == whole_[-1]
-    assert records[2] == Irrelevant("NoOpRecord")
-    with pytest.raises(IndexError):
-        records[5]
-    assert records != whole_[1:]
-    assert records != 5
-
-
-def test_others_in_a_batch_part_a_stretch() -> None:
-    data = batch(0, SHRUNK, LED) + batch(2, LEVEL, *[SHRUNK] * 99, LEVEL, LEVEL, LED) + batch(105, NO_OP)
-    found = stretches(data)
-    assert [(one.base_offset, len(one.records), type(one.records) is Stretch) for one in found] == [
-        (0, 2, True),
-        (2, 1, False),
-        (3, 99, True),
-        (102, 2, False),
-        (104, 2, True),
-    ]
-
-
-def test_small_files_are_read_without_numpy(patch: pytest.MonkeyPatch) -> None:
-    found, _ = in_windows(_various(), len(_various()), patch)
-    assert not any(isinstance(one.records, Stretch) for one in found)
-
-
-def test_topics_that_come_and_go_are_not_remembered(patch: pytest.MonkeyPatch) -> None:
-    """Memory grows with the cluster, and not with all partitions that it ever had."""
-    patch.setattr(fast, "MOST_GONE", 20)
-    folding, offset = Folding(MetadataImage()), len(BEGIN)
-    folding.apply(next(iter(BatchReader(batch(0, *BEGIN)))))
-    most = 0
-    for number in range(1, 200):
-        topic = bytes(14) + struct.pack(">h", 1000 + number)
-        name = metadata.encode("TopicRecord", 0, {"name": f"t-{number}", "topic_id": UUID(bytes=topic)})
-        data = batch(offset, name, made(0, topic)) + batch(offset + 2, changed(0, topic, leader=2), SHRUNK)
-        for one in StretchReader(data + batch(offset + 4, _removed(topic))):
-            folding.apply(one)
-            most = max(most, 0 if folding._columns is None else folding._columns.partitions)
-        offset += 5
-    assert 20 < most <= 2 * 5 + 20 + 2  # five partitions are there while a topic is
-    image = folding.finish()
-    assert len(image.topics) == len(TOPICS)
-    assert image.misfits == 199  # the topic of the other change has no such partition
-
-
 # What is not there is not read.
 
 
@@ -402,19 +326,15 @@ class Counted(Held):
         return found
 
 
-@pytest.mark.parametrize("in_stretches", [True, False])
 @pytest.mark.parametrize("how", ["zeros", "claimed"])
-def test_neither_empty_space_nor_a_length_that_is_too_large_is_read(
-    how: str, in_stretches: bool, patch: pytest.MonkeyPatch
-) -> None:
+def test_neither_empty_space_nor_a_length_that_is_too_large_is_read(how: str, patch: pytest.MonkeyPatch) -> None:
     """A segment with 1 GiB of space set aside, or a flipped bit in a length, is no reason for 1 GiB of memory."""
     whole_, rubbish = _various(), bytearray(batch(101, *[LED] * 2) + b"\x7f" * 20_000)
     struct.pack_into(">i", rubbish, 8, 1 << 24)
     data = whole_ + (bytes(20_000) if how == "zeros" else bytes(rubbish))
-    patch.setattr(whole, "STRETCH_BYTES", 600)
     patch.setattr(whole, "WINDOW_BYTES", 600)
     held = Counted(data)
-    windows = Windows(held, lambda _: None, in_stretches=in_stretches)
+    windows = Windows(held, lambda _: None)
     found = list(windows)
     assert found[-1].next_offset == 101
     assert held.most < len(whole_)
