@@ -66,8 +66,8 @@ class ReplicaLog:
     """The first offset on the broker's own disk, in a topic with remote storage (KIP-405): what comes before it is in
     remote storage alone. None: the same as `log_start`, or nobody asked."""
     remote_end: int | None = None
-    """Where what this broker knows to be in remote storage ends (exclusive). None: it knows of nothing there, as long as
-    the topic that remote storage keeps its metadata in is not led, or nobody asked."""
+    """Where what this broker knows to be in remote storage ends (exclusive). None: it knows of nothing there, also as
+    long as nobody leads __remote_log_metadata; or nobody asked."""
 
     @property
     def is_earlier(self) -> bool:

@@ -302,10 +302,7 @@ class FakeCluster:
             topics=[
                 kind(
                     name=topic.name,
-                    partitions=[
-                        self._offset(kind, node, topic.name, partition)
-                        for partition in topic.partitions
-                    ],
+                    partitions=[self._offset(kind, node, topic.name, partition) for partition in topic.partitions],
                 )
                 for topic in request.topics
             ],

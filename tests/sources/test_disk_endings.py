@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -238,6 +238,41 @@ def test_the_log_starts_at_its_first_segment_or_at_the_checkpoint_whichever_is_l
     disk.checkpoint("log-start-offset-checkpoint", {"orders-0": 110})
     log = heard(disk)
     assert (log.log_start, log.lineage) == (110, (EpochEnd(0, 120), EpochEnd(2, 130)))
+
+
+def _remote(disk: Disk, *runs: Run, epochs: Sequence[tuple[int, int]] = ((0, 0), (1, 40))) -> None:
+    """A log of which all before offset 90 is in remote storage alone."""
+    replica = disk.replica("orders-0")
+    replica.segment(90, batches(90, runs))
+    replica.epochs(*epochs)
+    disk.high_watermarks(**{"orders-0": 20})
+
+
+@pytest.mark.parametrize(("clean", "saved", "start"), [(True, None, 0), (True, 30, 30), (False, None, 0)])
+def test_what_is_in_remote_storage_alone_belongs_to_the_log(
+    disk: Disk, clean: bool, saved: int | None, start: int
+) -> None:
+    """As it was seen on 4.4.0: a broker that is killed before its first checkpoint begins at 0 again."""
+    _remote(disk, Run(1, 2))
+    if clean:
+        disk.clean()
+    if saved is not None:
+        disk.checkpoint("log-start-offset-checkpoint", {"orders-0": saved})
+    log = heard(disk)
+    assert (log.log_start, log.local_start, log.log_end, log.high_watermark) == (start, 90, 100, 90)
+    assert (log.last_epoch, log.lineage) == (1, (EpochEnd(0, 40), EpochEnd(1, 100)))
+
+
+def test_a_log_that_is_in_remote_storage_as_a_whole_is_not_empty(disk: Disk) -> None:
+    _remote(disk)
+    log = heard(disk)
+    assert (log.log_start, log.local_start, log.log_end, log.last_epoch, log.is_empty) == (0, 90, 90, 1, False)
+
+
+def test_epochs_that_batches_tell_of_besides_come_behind_those_in_remote_storage(disk: Disk) -> None:
+    _remote(disk, Run(1, 1), Run(3, 1))
+    log = heard(disk)
+    assert (log.log_start, log.lineage) == (0, (EpochEnd(0, 40), EpochEnd(1, 95), EpochEnd(3, 100)))
 
 
 def test_a_high_watermark_beyond_the_log_is_cut_to_it_and_said(disk: Disk) -> None:

@@ -30,8 +30,11 @@ def _split(monkeypatch: pytest.MonkeyPatch) -> None:
 def _odd_disk(disk: Disk) -> Disk:
     """More replicas than one worker takes at a time, of every kind: whole, torn, damaged, without index, garbled."""
     for number in range(150):
-        replica = disk.filled(f"orders-{number}")
-        log = replica.path / f"{0:020d}.log"
+        base = 10 if number % 7 == 0 else 0
+        replica = disk.filled(f"orders-{number}", base=base)
+        if base:
+            replica.epochs((0, 0), (2, 30))  # what comes before is in remote storage
+        log = replica.path / f"{base:020d}.log"
         content = log.read_bytes()
         if number % 7 == 1:
             log.write_bytes(content[:-9])

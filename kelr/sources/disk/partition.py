@@ -418,11 +418,12 @@ class PartitionDirectory:
         """
         checkpoints = around.checkpoints
         checkpointed_start = (checkpoints.log_starts or {}).get(self.address, 0)
+        local_start, remote = max(checkpointed_start, self.log_start or 0), self._remote(epochs)
         ending = self._ending(around, epochs)
         if self.swapped:
             notes.append("a compaction was interrupted while it put segments in place; Kafka finishes it at its start")
         notes.extend(text for text in (ending.behind, ending.damage) if text)
-        log_end, log_start, told = ending.log_end, max(checkpointed_start, self.log_start or 0), True
+        log_end, log_start, told = ending.log_end, checkpointed_start if remote else local_start, True
         last_epoch = ending.last_epoch
         if log_end < checkpointed_start:
             notes.append(
@@ -430,29 +431,38 @@ class PartitionDirectory:
                 " of it"
             )
             log_end, log_start, last_epoch, epochs = checkpointed_start, checkpointed_start, None, EpochCache()
+            local_start = checkpointed_start
         elif ending.has_batches:
-            fits = fits and _agree(epochs, ending, log_start, log_end)
-            fits = fits and not batches_deny(self.segments, epochs, log_start, log_end)
+            fits = fits and _agree(epochs, ending, local_start, log_end)
+            fits = fits and not batches_deny(self.segments, epochs, local_start, log_end)
             if not fits:
                 notes.append(f"{LEADER_EPOCHS} does not fit the log: leader epochs were read from its batches")
             if not fits or epochs.grew:
                 found = epochs_of(self.segments, log_end)
                 if found is None:
                     notes.append("a segment before the last one is damaged: its leader epochs are not all known")
-                told, epochs = found is not None, found or EpochCache()
+                told, epochs = found is not None, EpochCache([*remote, *(found or EpochCache()).entries])
         epochs.clip(checkpointed_start, log_end)
         log = ReplicaLog(
             replica=around.broker,
             log_end=log_end,
             last_epoch=last_epoch if last_epoch is not None else epochs.latest,
-            high_watermark=self._high_watermark(checkpoints, log_start, log_end, notes),
+            high_watermark=self._high_watermark(checkpoints, local_start, log_end, notes),
             log_start=log_start,
             lineage=epochs.lineage(log_end) if around.lineage and told else None,
             broker_epoch=around.broker_epoch,
             source=SOURCE,
             read_at_ms=read_at_ms,
+            local_start=local_start if remote else None,
         )
         return log, ending.bytes_behind, fits
+
+    def _remote(self, epochs: EpochCache) -> Sequence[tuple[int, int]]:
+        """The checkpointed epochs that begin before the first segment: with remote storage (KIP-405) Kafka deletes a
+        segment once it is copied there, and keeps its epochs; without, both go together. Kafka takes such a log to
+        start where the checkpoint says, else at 0, and not where its first segment does (LogLoader.load)."""
+        first = self.log_start or 0
+        return [(epoch, start) for epoch, start in epochs.entries if start < first]
 
     def _checkpointed_epochs(self, notes: list[str]) -> tuple[EpochCache, bool]:
         """(leader epochs, whether a checkpoint of them was there and could be read)."""

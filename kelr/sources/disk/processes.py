@@ -188,6 +188,7 @@ def _told_of(log: DiskLog) -> Told:
             answer.log_start,
             None if lineage is None else tuple((one.epoch, one.end_offset) for one in lineage),
             answer.broker_epoch,
+            answer.local_start,
         )
     return said, log.topic_id, log.notes, log.bytes_behind, log.newest_epoch, log.saved_high_watermark
 
@@ -198,7 +199,7 @@ def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
     if len(said) == 2:
         answer: ReplicaLog | NotHeard = NotHeard(broker, Unheard(said[0]), said[1], read_at_ms)
     else:
-        log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch = said
+        log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch, local_start = said
         answer = ReplicaLog(
             replica=broker,
             log_end=log_end,
@@ -209,5 +210,6 @@ def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
             broker_epoch=broker_epoch,
             source=SOURCE,
             read_at_ms=read_at_ms,
+            local_start=local_start,
         )
     return DiskLog(replica.address, topic_id, answer, replica.path, notes, bytes_behind, newest_epoch, saved)
