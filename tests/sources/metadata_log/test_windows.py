@@ -1,4 +1,4 @@
-"""The log read in windows says what it says record by record: whatever is in it, wherever it is cut, at every moment."""
+"""The log read in windows says what it says record by record, wherever it is cut, at every moment."""
 
 from __future__ import annotations
 
