@@ -206,7 +206,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen:
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
-    if apply is not None and first is not None and DIRECTORY in first:
+    if apply is not None and first is not None and DIRECTORY in first and not rescues[0].answered:
         output.note(f"then, or where that disk cannot be read: {output.next_command(apply)}")
     if following is not None:
         output.next(following)

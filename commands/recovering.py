@@ -280,6 +280,8 @@ def say_other_rescues(output: Output, commands: Sequence[Rescue], *, said: Colle
             f"--log-dir DIRECTORY stands for the log directories of {which}, one --log-dir for each: {where}, before"
             " the elections"
         )
+    if any(one.answered for one in on_hosts):
+        output.note("where no such disk can be read: the same command without --log-dir saves what brokers answer for")
 
 
 def say_disks(output: Output, plan: Plan, now_ms: int) -> None:

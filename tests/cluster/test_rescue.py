@@ -435,5 +435,37 @@ def test_a_replay_that_is_killed_goes_on_and_doubles_nothing(healthy_43: Lab, st
     assert [one.value() for one in messages] == [b"%d" % number for number in range(records)]
 
 
+def test_two_files_that_are_replayed_at_once_double_nothing(healthy_43: Lab, state: Path, tmp_path: Path) -> None:
+    """Both hold records 4,000 to 15,999; each is there once, whichever of the two is refused first."""
+    lab, records = healthy_43, 20_000
+    topic, other = f"twice-{time.time_ns()}", f"once-{time.time_ns()}"
+    create(lab, topic, (1, 2, 3))
+    create(lab, other, (1, 2, 3))
+    producer = Producer(config(lab, **{"compression.codec": "lz4", "linger.ms": 5}))
+    for number in range(records):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(60) == 0
+    flags = ["-b", lab.bootstrap_servers]
+    commands = []
+    for start, end in ((0, 16_000), (4_000, records)):
+        file = str(tmp_path / f"from-{start}.kelr-rescue")
+        offsets = ("--from-offset", str(start), "--to-offset", str(end))
+        assert main(["rescue", "dump", topic, *offsets, "--out", file, *flags]) == 0
+        replay = ["rescue", "replay", file, "--to", other, "--all-records", "--yes", *flags]
+        commands.append([sys.executable, "-m", "kelr", *replay])
+    with subprocess.Popen(commands[0], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
+        lab.wait_until("the first is under way", lambda: journal_lines(state) >= 1)
+        first.send_signal(signal.SIGSTOP)
+        try:
+            second = subprocess.run(commands[1], capture_output=True, check=False)
+        finally:
+            first.send_signal(signal.SIGCONT)
+    assert (first.returncode, second.returncode) == (0, 6)
+    assert f"another kelr replays records to topic {other}".encode() in second.stderr
+    assert subprocess.run(commands[1], capture_output=True, check=False).returncode == 0
+    messages = consume(lab, other, 0, start=0, end=records)
+    assert sorted(origin(one) for one in messages) == list(range(records))
+
+
 def journal_lines(state: Path) -> int:
     return sum(len(path.read_bytes().splitlines()) for path in state.glob("clusters/*/replays/*.jsonl"))
