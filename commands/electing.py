@@ -20,7 +20,7 @@ from kelr.commands.changing import (
 )
 from kelr.commands.consent import ask_consent, can_ask, shown_before_asking
 from kelr.commands.election_options import Wanted, read_options
-from kelr.commands.elections_on_record import elections_on_record
+from kelr.commands.elections_on_record import on_record
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.recovering import PLAN_FILE, reporter, rescue_commands, source_with
 from kelr.commands.seen import fail_unseen, sees_any
@@ -147,7 +147,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
     # A preferred election moves the leadership among those in sync: what disks of others hold stands as before.
     asks_record = wanted.election is not ElectionType.PREFERRED
-    elections = elections_on_record(source, session.output.note) if asks_record else None
+    elections = on_record(source, session.output.note).elections if asks_record else None
     with session.progress("partitions whose logs were asked for") as progress:
         first = gather(
             source,

@@ -4,18 +4,20 @@ tell of."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kelr.engine.advice.unclean_past import left_by
 from kelr.engine.words import agree, brokers, plural
 from kelr.errors import BadInputError
-from kelr.model import RecordedElection, Selection, TopicPartition
+from kelr.model import RecordedElection, SavedLog, Selection, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.places import has_records, state_directory
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.verify import plan_selection
+from kelr.rescue.known import known_files
 from kelr.sources.base import Source, quorums_of
 
 _MOST_NAMES = 5
@@ -26,25 +28,38 @@ Unsaved = Mapping[TopicPartition, tuple[int, ...]]
 """Partitions with the brokers that are down, and whose disks may hold what an election gave up."""
 
 
-def elections_on_record(source: Source, note: Note) -> Mapping[TopicPartition, RecordedElection]:
-    """Elections of the source's cluster in this machine's audit log, and those of runs under way or cut short, which
-    may not be there yet; none, with a note, where that cannot be read.
+@dataclass(frozen=True, slots=True)
+class OnRecord:
+    """What this machine has on record of a cluster."""
+
+    elections: Mapping[TopicPartition, RecordedElection] = field(default_factory=dict)
+    """Those in the audit log, and those of runs under way or cut short, which may not be there yet."""
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = field(default_factory=dict)
+    """What the rescue files hold that the audit log names."""
+
+
+def on_record(source: Source, note: Note) -> OnRecord:
+    """What is on record here of the source's cluster; nothing, with a note, where that cannot be read.
 
     Raises KelrError where the cluster cannot be reached.
     """
     state = state_directory()
     if not has_records(state):
-        return {}
+        return OnRecord()
     cluster_id = source.cluster().cluster_id
     if cluster_id is None:
-        return {}
+        return OnRecord()
     try:
         # Journals first: an election that gets its line in between is then in both, and not in neither.
         journals = _journals(state, cluster_id, note)
-        return recorded_elections(audit.read(state, cluster_id=cluster_id), journals)
+        rows = list(audit.read(state, cluster_id=cluster_id))
     except (BadInputError, OSError) as error:
         note(f"{_NOT_KNOWN}: {error}")
-        return {}
+        return OnRecord()
+    saved, unread = known_files(rows, cluster_id=cluster_id, check=False)
+    for text in unread:
+        note(text)
+    return OnRecord(recorded_elections(rows, journals, saved), saved)
 
 
 def _journals(state: Path, cluster_id: str, note: Note) -> Sequence[Journalled]:
@@ -63,7 +78,7 @@ def unsaved_on_record(source: Source, selection: Selection, note: Note) -> Unsav
     """
     elections = {
         at: one
-        for at, one in elections_on_record(source, note).items()
+        for at, one in on_record(source, note).elections.items()
         if one.unread and selection.matches(at.topic, at.partition)
     }
     found: dict[TopicPartition, tuple[int, ...]] = {}

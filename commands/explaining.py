@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kelr.commands.elections_on_record import elections_on_record
+from kelr.commands.elections_on_record import on_record
 from kelr.commands.recovering import source_with
 from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session, now_ms
@@ -146,6 +146,7 @@ def _explain_as_they_are(
     held: list[Explained] = []
     errors: list[TopicError] = []
     not_known: list[Decision] = []
+    record = on_record(session.source(), session.output.note)
     with ExitStack() as showing, session.progress("partitions whose logs were asked for") as progress:
         shown, report = 0, None
         for page in decide_partitions(
@@ -154,7 +155,8 @@ def _explain_as_they_are(
             clock_ms=now_ms,
             rules=wanted.rules,
             only_unsafe=only_unsafe,
-            elections=elections_on_record(session.source(), session.output.note),
+            elections=record.elections,
+            saved=record.saved,
             progress=progress,
         ):
             not_known.extend(page.not_known)

@@ -17,7 +17,7 @@ from kelr.commands.changing import (
     who_changes,
 )
 from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss
-from kelr.commands.elections_on_record import elections_on_record
+from kelr.commands.elections_on_record import on_record
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
@@ -179,7 +179,7 @@ def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Sou
         saved.wishes(),
         clock_ms=MACHINE.now_ms,
         lifetime_ms=max(1, edited.expires_at_ms - MACHINE.now_ms()),
-        elections=elections_on_record(source, session.output.note),
+        elections=on_record(source, session.output.note).elections,
     )
     if session.output.format.for_people:
         part = replace(edited, elections=tuple(one for one in edited.elections if one.address in changed))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.commands.changing import refuse_without_controller
-from kelr.commands.elections_on_record import elections_on_record
+from kelr.commands.elections_on_record import on_record
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
     PLAN_FILE,
@@ -138,7 +138,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
             clock_ms=now_ms,
             lifetime_ms=wanted.lifetime_ms,
             only_unsafe=wanted.only_unsafe,
-            elections=elections_on_record(session.source(), session.output.note),
+            elections=on_record(session.source(), session.output.note).elections,
             progress=progress,
         )
     _check_designated(wanted, made)

@@ -11,9 +11,9 @@ from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.consent import confirm
 from kelr.commands.recovering import plan_for_this_cluster, read_duration_ms, reporter, saved_files
 from kelr.commands.session import Session
-from kelr.engine.planning.saved import NO_FILES, SavedLog
+from kelr.engine.planning.saved import NO_FILES
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
-from kelr.model import Plan, TopicPartition
+from kelr.model import Plan, SavedLog, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.hand import NOT_REGISTERED
 from kelr.recovery.journal_reader import read_journal

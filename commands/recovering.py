@@ -13,16 +13,15 @@ from kelr.commands.rescue import SUFFIX
 from kelr.commands.session import Session
 from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.planning import plan_id
-from kelr.engine.planning.saved import SavedLog
 from kelr.engine.words import agree, brokers, length_of_time, time_of_day
 from kelr.errors import BadInputError, OtherClusterError, UsageError
-from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
+from kelr.model import LOG_DIRECTORY, ElectionType, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.recovery.plan_file import SavedPlan, read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.rescue.archive import read_head
-from kelr.rescue.known import LEADERLESS_SINCE, known_files
+from kelr.rescue.known import known_files, leaderless_in
 from kelr.sources.base import Source
 from kelr.view.output import Output
 from kelr.view.plan_words import targets_of
@@ -222,7 +221,7 @@ def saved_files(
             row
             for row in rows
             if row.plan_id == name
-            or row.before.get(LEADERLESS_SINCE, -1) == epochs.get(TopicPartition(row.topic, row.partition or 0))
+            or leaderless_in(row) == epochs.get(TopicPartition(row.topic, row.partition or 0), -1)
         ]
     found, unread = known_files(rows, beside, cluster_id=cluster_id)
     for text in unread:

@@ -106,8 +106,8 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id, told=told, rescued=beside
     )
     before_source = None if wanted.before is None else _snapshot(wanted.before, cluster_id)
-    now = _look(session, source, wanted, name=_name(session, source))
-    before = None if before_source is None else _look(session, before_source, wanted, name=before_source.name)
+    now = _look(session, source, wanted, done, name=_name(session, source))
+    before = None if before_source is None else _look(session, before_source, wanted, None, name=before_source.name)
     if before is not None and session.settings.snapshot is not None and before.taken_at_ms > now.taken_at_ms:
         raise UsageError(
             f"{wanted.before} was taken after {session.settings.snapshot}: they are the wrong way round",
@@ -118,9 +118,9 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         now = replace(now, saw_any=sees_any(source, wanted.selection))
     every = _concerned((now, before), told, done, planned, wanted.selection)
     if not wanted.named:
-        now = _completed(session, source, now, every)
+        now = _completed(session, source, now, every, done)
         if before is not None and before_source is not None:
-            before = _completed(session, before_source, before, every)
+            before = _completed(session, before_source, before, every, None)
     return Material(
         title=wanted.title or _TITLE,
         made_at_ms=now_ms(),
@@ -142,17 +142,26 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
 # What the cluster is, and was.
 
 
-def _look(session: Session, source: Source, wanted: Wanted, *, name: str) -> Look:
+def _look(session: Session, source: Source, wanted: Wanted, done: Done | None, *, name: str) -> Look:
     """The named partitions, or those in trouble."""
-    return _decided(session, source, wanted.selection, name=name, only_unsafe=not wanted.named)
+    return _decided(session, source, wanted.selection, done, name=name, only_unsafe=not wanted.named)
 
 
-def _decided(session: Session, source: Source, selection: Selection, *, name: str, only_unsafe: bool) -> Look:
+def _decided(
+    session: Session, source: Source, selection: Selection, done: Done | None, *, name: str, only_unsafe: bool
+) -> Look:
     rows: dict[TopicPartition, Explained] = {}
     errors: list[TopicError] = []
     taken_at_ms = source.taken_at_ms
     with session.progress("partitions whose logs were asked for") as progress:
-        for page in decide_partitions(source, selection, clock_ms=now_ms, only_unsafe=only_unsafe, progress=progress):
+        for page in decide_partitions(
+            source,
+            selection,
+            clock_ms=now_ms,
+            only_unsafe=only_unsafe,
+            saved=None if done is None else done.saved,
+            progress=progress,
+        ):
             snapshot = page.snapshot
             taken_at_ms = taken_at_ms or snapshot.taken_at_ms
             errors.extend(snapshot.topic_errors)
@@ -162,7 +171,9 @@ def _decided(session: Session, source: Source, selection: Selection, *, name: st
     return Look(name, taken_at_ms or now_ms(), source.cluster(), rows, tuple(errors))
 
 
-def _completed(session: Session, source: Source, look: Look, every: Iterable[TopicPartition]) -> Look:
+def _completed(
+    session: Session, source: Source, look: Look, every: Iterable[TopicPartition], done: Done | None
+) -> Look:
     """The look with those partitions, too, that were in trouble elsewhere."""
     by_topic: dict[str, list[int]] = {}
     for at in every:
@@ -171,7 +182,7 @@ def _completed(session: Session, source: Source, look: Look, every: Iterable[Top
     if not by_topic:
         return look
     targets = tuple(Target(topic=topic, partitions=tuple(sorted(found))) for topic, found in sorted(by_topic.items()))
-    more = _decided(session, source, Selection(targets), name=look.name, only_unsafe=False)
+    more = _decided(session, source, Selection(targets), done, name=look.name, only_unsafe=False)
     # A partition that is not there any more, or was not yet, is no error of whoever asked for the report.
     return replace(look, rows={**look.rows, **more.rows})
 

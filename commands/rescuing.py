@@ -34,7 +34,7 @@ from kelr.recovery.who import whoever_runs_this
 from kelr.rescue.archive import Dump, open_dump
 from kelr.rescue.choose import Wanted
 from kelr.rescue.dump import FETCH, TailSource, disk_source, dump
-from kelr.rescue.known import DUMP, LEADERLESS_SINCE
+from kelr.rescue.known import DUMP
 from kelr.rescue.manifest import Manifest, SavedTail
 from kelr.rescue.summary import summarize
 from kelr.sources.base import Source
@@ -170,7 +170,7 @@ def _remember(session: Session, saved: Dump, found: Found) -> None:
             **who,  # type: ignore[arg-type]  # its values go to fields of their type
             result="done",
             plan_id=saved.manifest.plan_id,
-            before={LEADERLESS_SINCE: states[at].leader_epoch} if live and states[at].leader is None else {},
+            before={"leader": states[at].leader, "leader_epoch": states[at].leader_epoch} if live else {},
             evidence=[
                 {
                     "file": str(saved.path.absolute()),

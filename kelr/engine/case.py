@@ -17,6 +17,7 @@ from kelr.model import (
     PartitionState,
     RecordedElection,
     RecoveryQuorum,
+    SavedLog,
     Snapshot,
     TopicConfig,
     Unheard,
@@ -39,6 +40,8 @@ class Case:
     """What a metadata log says of who holds everything committed, doubtful or not; None where none was at hand."""
     election: RecordedElection | None = None
     """What kelr's audit log tells of its newest election here; None: nothing."""
+    saved: tuple[SavedLog, ...] = ()
+    """What rescue files hold of this topic's records, by their manifests."""
     alike: Alike = field(default_factory=Alike, repr=False, compare=False)
     """What was found out before, for this partition or one that stands alike."""
     losses: dict[tuple[int, bool], Loss] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -222,6 +225,11 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: Way
         electable=electable_replicas(state, cluster),
         quorum=snapshot.quorums.get(address),
         election=snapshot.elections.get(address),
+        saved=tuple(
+            one
+            for one in snapshot.saved.get(address, ())
+            if one.topic_id is not None and one.topic_id == state.topic_id
+        ),
         logs=logs,
         alike=Alike() if ways is None else ways.of(state, config, by_topic, min_isr, logs),
     )

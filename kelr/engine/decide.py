@@ -225,7 +225,7 @@ def _led(case: Case, found: Findings) -> str:
     known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"
     said = f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync" if missing else known
     said += but
-    if past is None:
+    if past is None or past.unsaved is None:
         return said
     if past.unsaved is Unsaved.NOT_KNOWN and not case.logs.ranked.keys() >= {*past.perhaps}:
         return f"{said}, and whether it was elected cleanly is not known"

@@ -108,7 +108,7 @@ def missing(holder: ReplicaLog, lacking: ReplicaLog, *, below: int | None = None
 
     Both logs must have a known agreement.
     """
-    return _records(holder, agreement(holder, lacking) or 0, below)
+    return records_of(holder, agreement(holder, lacking) or 0, below)
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -139,7 +139,7 @@ def without_ranges(start: int, end: int, held: Iterable[tuple[int, int]]) -> lis
     return [(first, last) for first, last in rest if last > first]
 
 
-def _records(log: ReplicaLog, first: int, below: int | None) -> frozenset[tuple[int, int, int]]:
+def records_of(log: ReplicaLog, first: int = 0, below: int | None = None) -> frozenset[tuple[int, int, int]]:
     """What a log holds from an offset on, as (epoch, first offset, end offset)."""
     found = []
     for segment in segments(log) or ():
@@ -147,6 +147,25 @@ def _records(log: ReplicaLog, first: int, below: int | None) -> frozenset[tuple[
         if end > start:
             found.append((segment.epoch, start, end))
     return frozenset(found)
+
+
+def without_parts(
+    parts: Iterable[tuple[int, int, int]], saved: Iterable[tuple[int, int, int]]
+) -> list[tuple[int, int, int]]:
+    """Records, less those that were saved already."""
+    rest = sorted(parts)
+    for epoch, start, end in saved:
+        rest = [
+            piece
+            for at_epoch, first, last in rest
+            for piece in (
+                [(at_epoch, first, last)]
+                if at_epoch != epoch or last <= start or first >= end
+                else [(at_epoch, first, start), (at_epoch, end, last)]
+            )
+            if piece[2] > piece[1]
+        ]
+    return rest
 
 
 def count_distinct(ranges: Iterable[tuple[int, int, int]]) -> int:
@@ -234,7 +253,7 @@ class KnownLogs:
 
     def missing(self, holder: int, lacking: int, *, below: int | None = None) -> frozenset[tuple[int, int, int]]:
         """`missing` of the ranked logs of two replicas, without what was deleted on purpose (`deleted_below`)."""
-        return _records(self.ranked[holder], self._missing_from(holder, lacking), below)
+        return records_of(self.ranked[holder], self._missing_from(holder, lacking), below)
 
     def perhaps_missing(self, holder: int, lacking: int) -> frozenset[tuple[int, int, int]]:
         """What `missing` leaves out although it may be missing: records above the holder's high watermark, of which
@@ -242,7 +261,7 @@ class KnownLogs:
         log, same = self.ranked[holder], self._same(holder, lacking)
         shown = same.end if same is not None and same.shown else 0
         sure = max(shown, self.deleted_below(holder, shown_only=True), log.high_watermark or 0)
-        return _records(log, sure, self._missing_from(holder, lacking))
+        return records_of(log, sure, self._missing_from(holder, lacking))
 
     def _missing_from(self, holder: int, lacking: int) -> int:
         same = self._same(holder, lacking)
@@ -289,7 +308,7 @@ class KnownLogs:
         log = self.ranked[replica]
         parting = (diverges_at(log, other) for other in self.ranked.values() if other is not log)
         starts = [at for at in (log.high_watermark, *parting) if at is not None]
-        return _records(log, min(starts), None) if starts else frozenset()
+        return records_of(log, min(starts), None) if starts else frozenset()
 
     @property
     def gone(self) -> Ranges:

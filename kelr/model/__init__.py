@@ -43,7 +43,17 @@ if TYPE_CHECKING:
         Unsaved,
         parse_election_type,
     )
-    from kelr.model.logs import LOG_DIRECTORY, SAVED, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
+    from kelr.model.logs import (
+        LOG_DIRECTORY,
+        SAVED,
+        EpochEnd,
+        LogAnswer,
+        NotHeard,
+        Parts,
+        ReplicaLog,
+        SavedLog,
+        Unheard,
+    )
     from kelr.model.partition import PartitionState, TopicPartition
     from kelr.model.plan import (
         Alternative,
@@ -117,6 +127,7 @@ __all__ = [
     "NotPlanned",
     "Outcome",
     "PartitionState",
+    "Parts",
     "Passed",
     "Plan",
     "PlannedElection",
@@ -124,6 +135,7 @@ __all__ = [
     "RecoveryQuorum",
     "ReplicaLog",
     "RescueStep",
+    "SavedLog",
     "Selection",
     "Situation",
     "Snapshot",
@@ -176,7 +188,17 @@ _HOMES = {
         "Unsaved",
         "parse_election_type",
     ),
-    "logs": ("LOG_DIRECTORY", "SAVED", "EpochEnd", "LogAnswer", "NotHeard", "ReplicaLog", "Unheard"),
+    "logs": (
+        "LOG_DIRECTORY",
+        "SAVED",
+        "EpochEnd",
+        "LogAnswer",
+        "NotHeard",
+        "Parts",
+        "ReplicaLog",
+        "SavedLog",
+        "Unheard",
+    ),
     "partition": ("PartitionState", "TopicPartition"),
     "plan": (
         "Alternative",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.model.partition import TopicPartition
+
 LOG_DIRECTORY = "log directory"
 """`ReplicaLog.source` of a log that was read from its broker's disk."""
 SAVED = ", saved"
@@ -120,3 +122,36 @@ class NotHeard:
 
 
 LogAnswer = ReplicaLog | NotHeard
+
+
+Parts = frozenset[tuple[int, int, int]]
+"""Records as (leader epoch, first offset, end offset): only one leader writes in an epoch, so whoever holds these holds
+the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLog:
+    """What a rescue file holds of one replica's log, by its manifest."""
+
+    file: str
+    """Its path, as people type it."""
+    address: TopicPartition
+    topic_id: str | None
+    log: ReplicaLog
+    """The whole log as it was when it was read."""
+    parts: Parts
+    """What is in the file."""
+    plan_id: str | None
+    """The plan that it was saved for."""
+    leader: int | None = None
+    """Who led the partition when this was saved; None: nobody, or that is not known."""
+    leader_epoch: int | None = None
+    """The partition's when this was saved; None: not known."""
+    covered: Parts = frozenset()
+    """The same with the offsets in between that compaction left without a record."""
+    checked: bool = False
+    """Whether the records were compared with the SHA-256s in the manifest."""
+
+    @property
+    def replica(self) -> int:
+        return self.log.replica

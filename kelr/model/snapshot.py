@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.model.cluster import Cluster, TopicConfig
-from kelr.model.logs import LogAnswer
+from kelr.model.logs import LogAnswer, SavedLog
 from kelr.model.partition import PartitionState, TopicPartition
 from kelr.model.quorum import RecoveryQuorum
 from kelr.model.topic_error import TopicError
@@ -31,6 +31,8 @@ class RecordedElection:
     unread: tuple[int, ...] = ()
     """Replicas whose logs were not compared with that of whom it elected: their disks may hold what was given up until
     they return."""
+    saved: tuple[tuple[int, str], ...] = ()
+    """Others like them, each with the rescue file that has all which the elected one lacked of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +56,7 @@ class Snapshot:
     """What a metadata log tells of who holds everything committed; a partition that is missing there has none known."""
     elections: Mapping[TopicPartition, RecordedElection] = field(default_factory=dict)
     """What kelr's own audit log tells of elections; a partition that is missing there has none on record."""
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = field(default_factory=dict)
+    """What rescue files that kelr knows hold; a partition that is missing there has none."""
     source: str = "live"
     """Where it comes from, such as ``live`` or the name of a snapshot file."""

@@ -16,7 +16,7 @@ from kelr.engine.planning.lost import (
     raised,
     recorded_loss,
 )
-from kelr.engine.planning.saved import SavedLog, SavedOfLoss, before, saved_of
+from kelr.engine.planning.saved import NO_FILES, SavedOfLoss, before, before_recorded, saved_of
 from kelr.engine.planning.seen import Seen
 from kelr.model import (
     LOG_DIRECTORY,
@@ -27,6 +27,7 @@ from kelr.model import (
     Method,
     PlannedElection,
     RecordedElection,
+    SavedLog,
     TopicPartition,
 )
 from kelr.model.audit import AuditRecord, AuditWhat
@@ -165,13 +166,16 @@ def config_line(
 
 
 def recorded_elections(
-    rows: Iterable[AuditRecord], journals: Iterable[Journalled] = ()
+    rows: Iterable[AuditRecord],
+    journals: Iterable[Journalled] = (),
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = NO_FILES,
 ) -> dict[TopicPartition, RecordedElection]:
     """What the audit log tells of elections that came about: of each partition the newest that may have given something
     up, else the newest. A replica that a later line shows in the ISR has truncated since, and is none of the unread.
 
     Args:
         journals: of runs that have not ended: elections that were asked for and have no audit line yet count, too.
+        saved: what rescue files hold.
     """
     found: dict[TopicPartition, RecordedElection] = {}
     for row in rows:
@@ -184,6 +188,10 @@ def recorded_elections(
             before = found[at] = replace(before, unread=left)
         election = _election(row) if row.what is AuditWhat.ELECTION else None
         if election is not None:
+            whole = saved_of(before_recorded(row), saved.get(at, ())).whole if election.unread else {}
+            left = tuple(one for one in election.unread if one not in whole)
+            held = tuple((one, whole[one]) for one in election.unread if one in whole)
+            election = replace(election, unread=left, saved=held)
             _add(found, at, election)
     for journal in journals:
         for at, planned in journal.planned.items():

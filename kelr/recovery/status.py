@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost
-from kelr.engine.planning.saved import NO_FILES, SavedLog, SavedOfLoss
+from kelr.engine.planning.saved import NO_FILES, SavedOfLoss
 from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, OtherClusterError, RefusedError
 from kelr.files import FILES, Files
-from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
+from kelr.model import PartitionState, Plan, PlannedElection, SavedLog, TopicError, TopicPartition
 from kelr.model.plan import Ended
 from kelr.recovery import audit
 from kelr.recovery.audited import Recorded, lost_with_audit

@@ -9,7 +9,7 @@ from typing import Protocol
 from kelr.engine import effective_min_isr
 from kelr.engine.planning.identity import plan_id
 from kelr.engine.planning.lost import Lost
-from kelr.engine.planning.saved import NO_FILES, SavedLog
+from kelr.engine.planning.saved import NO_FILES
 from kelr.engine.planning.verification import Seen, findings
 from kelr.model import (
     Finding,
@@ -18,6 +18,7 @@ from kelr.model import (
     Passed,
     Plan,
     ReplicaLog,
+    SavedLog,
     Selection,
     Target,
     TopicConfig,

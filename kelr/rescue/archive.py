@@ -213,14 +213,22 @@ def open_dump(path: Path, files: Files = FILES) -> Dump:
         return Dump(path, archive, manifest, sha256, opened.pop_all().close)
 
 
-def read_head(path: Path, files: Files = FILES) -> tuple[Manifest, str]:
-    """The manifest of a rescue file, and its SHA-256, which names the dump; its segments are not looked at.
+def read_head(path: Path, files: Files = FILES, *, check_up_to_bytes: int = 0) -> tuple[Manifest, str, bool]:
+    """The manifest of a rescue file, its SHA-256, which names the dump, and whether every segment was checked against
+    its own in the manifest; the records are not looked at.
+
+    Args:
+        check_up_to_bytes: the segments of a larger file are not checked.
 
     Raises:
-        BadInputError: it cannot be read, or is no rescue file.
+        BadInputError: it cannot be read, is no rescue file, or a segment is not as it was written.
     """
     with _garbled_zip(path), _opened(path, files) as archive:
-        return _head(path, archive, files)
+        manifest, sha256 = _head(path, archive, files)
+        checked = files.stat(path).st_size <= check_up_to_bytes
+        for segment in (one for tail in manifest.tails for one in tail.segments if checked):
+            _check_sha256(path, archive, segment)
+        return manifest, sha256, checked
 
 
 @contextmanager
@@ -267,16 +275,22 @@ def _verified(path: Path, archive: zipfile.ZipFile, files: Files) -> tuple[Manif
     return manifest, sha256
 
 
-def _verify_segment(path: Path, archive: zipfile.ZipFile, segment: SavedSegment) -> None:
-    where = f"{path}, {segment.name}"
+def _check_sha256(path: Path, archive: zipfile.ZipFile, segment: SavedSegment) -> None:
     sha256 = hashlib.sha256()
     with archive.open(segment.name) as member:
         while chunk := member.read(_CHUNK_BYTES):
             sha256.update(chunk)
     if archive.getinfo(segment.name).file_size != segment.size_bytes or sha256.hexdigest() != segment.sha256:
         raise BadInputError(
-            f"{where} is not as it was written: its SHA-256 differs", next_step=_AGAIN, code="rescue-damaged"
+            f"{path}, {segment.name} is not as it was written: its SHA-256 differs",
+            next_step=_AGAIN,
+            code="rescue-damaged",
         )
+
+
+def _verify_segment(path: Path, archive: zipfile.ZipFile, segment: SavedSegment) -> None:
+    _check_sha256(path, archive, segment)
+    where = f"{path}, {segment.name}"
     with archive.open(segment.name) as member:
         counts = _count(batch.header for batch in _batches(member, segment, where))
     said = _Counts(segment.batches, segment.records, segment.first_offset, segment.end_offset)

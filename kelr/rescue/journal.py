@@ -145,7 +145,7 @@ def is_replayed(saved: Path, directory: Path, files: Files = FILES) -> bool:
         directory: as of `journal_file`.
     """
     with suppress(BadInputError):
-        manifest, sha256 = read_head(saved, files)
+        manifest, sha256, _ = read_head(saved, files)
         return {tail.address for tail in manifest.tails} <= replayed(directory, sha256, files)
     return False
 

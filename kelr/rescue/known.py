@@ -6,60 +6,85 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kelr.engine.logs import without_ranges
-from kelr.engine.planning.saved import SavedLog
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
-from kelr.model import EpochEnd, ReplicaLog, TopicPartition
+from kelr.model import EpochEnd, Parts, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.rescue.archive import read_head
-from kelr.rescue.manifest import Manifest, SavedTail
+from kelr.rescue.manifest import HOLE, Manifest, SavedGap, SavedTail
 
 DUMP = "rescue dump"
 """The command in the audit line of a dump."""
-LEADERLESS_SINCE = "leaderless_since"
-"""In the audit line of a dump: the partition's leader epoch, where nobody led it then."""
+CHECK_UP_TO_BYTES = 1024 * 1024 * 1024
+"""Some seconds."""
 
 
 def known_files(
-    rows: Iterable[AuditRecord], others: Iterable[Path] = (), *, cluster_id: str | None, files: Files = FILES
+    rows: Iterable[AuditRecord],
+    others: Iterable[Path] = (),
+    *,
+    cluster_id: str | None,
+    check: bool = True,
+    files: Files = FILES,
 ) -> tuple[Mapping[TopicPartition, Sequence[SavedLog]], list[str]]:
-    """What the rescue files of a cluster hold, by their manifests; and, in words, which of them cannot be read.
+    """What the rescue files of a cluster hold, by their manifests; and, in words, why one cannot be read.
 
     Args:
         rows: lines of the audit log.
         others: files that were found.
+        check: read them whole, up to `CHECK_UP_TO_BYTES`; one that is not as it was written counts for nothing.
     """
     paths = dict.fromkeys(path.absolute() for path in others)
-    epochs: dict[str, dict[TopicPartition, int]] = {}
+    states: dict[str, dict[TopicPartition, tuple[int | None, int]]] = {}
     named: dict[str, str] = {}
     for row in rows if cluster_id is not None else ():
         for one in row.evidence if row.what is AuditWhat.RESCUE and row.partition is not None else ():
-            file, sha256, epoch = str(one.get("file")), str(one.get("sha256")), row.before.get(LEADERLESS_SINCE)
+            file, sha256, state = str(one.get("file")), str(one.get("sha256")), saved_in(row)
             if not Path(file).is_absolute():
                 continue  # of an older kelr
             paths[Path(file)], named[file] = None, sha256
-            if isinstance(epoch, int):
-                epochs.setdefault(sha256, {})[TopicPartition(row.topic, row.partition or 0)] = epoch
+            if state is not None:
+                states.setdefault(sha256, {})[TopicPartition(row.topic, row.partition or 0)] = state
     found: dict[TopicPartition, list[SavedLog]] = {}
-    unread: list[str] = []
+    unread: dict[str, str] = {}
     read: set[str] = set()
     for path in paths:
         try:
-            manifest, sha256 = read_head(path, files)
-        except BadInputError:
-            unread.append(str(path))
+            manifest, sha256, checked = read_head(path, files, check_up_to_bytes=CHECK_UP_TO_BYTES if check else 0)
+        except BadInputError as error:
+            unread[str(path)] = error.message
             continue
         if manifest.cluster_id == cluster_id and sha256 not in read:
             read.add(sha256)
-            for log in _logs(path, manifest, epochs.get(sha256, {})):
+            for log in _logs(path, manifest, states.get(sha256, {}), checked=checked):
                 found.setdefault(log.address, []).append(log)
     # One that was moved is read where it is now.
-    lacking = [path for path in unread if named.get(path) not in read]
-    return found, [f"{path} cannot be read: what it holds counts for nothing" for path in lacking]
+    lacking = [why for path, why in unread.items() if named.get(path) not in read]
+    return found, [f"{why}: what it holds counts for nothing" for why in lacking]
 
 
-def _logs(path: Path, manifest: Manifest, epochs: Mapping[TopicPartition, int]) -> Iterable[SavedLog]:
+def _shown(path: Path) -> str:
+    """A path as people type it: below the working directory without that."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def leaderless_in(row: AuditRecord) -> int | None:
+    """The last leader epoch without a leader when a dump saved the partition; None where its line does not tell."""
+    state = saved_in(row)
+    return None if state is None else state[1] - (state[0] is not None)
+
+
+def saved_in(row: AuditRecord) -> tuple[int | None, int] | None:
+    """Leader and leader epoch of the partition when a dump saved it; None where its line does not tell."""
+    leader, epoch = row.before.get("leader"), row.before.get("leader_epoch")
+    return (leader, epoch) if isinstance(epoch, int) and isinstance(leader, int | None) else None
+
+
+def _logs(
+    path: Path, manifest: Manifest, states: Mapping[TopicPartition, tuple[int | None, int]], *, checked: bool
+) -> Iterable[SavedLog]:
     for tail in manifest.tails:
+        leader, epoch = states.get(tail.address, (None, None))
         log = ReplicaLog(
             tail.replica,
             tail.to_offset if tail.log_end is None else tail.log_end,
@@ -70,19 +95,24 @@ def _logs(path: Path, manifest: Manifest, epochs: Mapping[TopicPartition, int]) 
             else tuple(EpochEnd(one.epoch, one.end_offset) for one in tail.lineage),
         )
         yield SavedLog(
-            path.name,
+            _shown(path),
             tail.address,
             tail.topic_id,
             log,
-            frozenset(_parts(tail)),
+            _parts(tail, tail.gaps),
             manifest.plan_id,
-            epochs.get(tail.address),
+            leader,
+            epoch,
+            _parts(tail, [gap for gap in tail.gaps if gap.kind != HOLE]),
+            checked=checked,
         )
 
 
-def _parts(tail: SavedTail) -> Iterable[tuple[int, int, int]]:
+def _parts(tail: SavedTail, gaps: Iterable[SavedGap]) -> Parts:
     """What its batches hold: the epochs' runs go over gaps."""
-    gaps = [(gap.from_offset, tail.to_offset if gap.to_offset is None else gap.to_offset) for gap in tail.gaps]
-    for run in tail.epochs:
-        for start, end in without_ranges(run.from_offset, run.to_offset, gaps):
-            yield -1 if run.epoch is None else run.epoch, start, end
+    without = [(gap.from_offset, tail.to_offset if gap.to_offset is None else gap.to_offset) for gap in gaps]
+    return frozenset(
+        (-1 if run.epoch is None else run.epoch, start, end)
+        for run in tail.epochs
+        for start, end in without_ranges(run.from_offset, run.to_offset, without)
+    )

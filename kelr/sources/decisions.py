@@ -20,6 +20,7 @@ from kelr.model import (
     Decision,
     PartitionState,
     RecordedElection,
+    SavedLog,
     Selection,
     Situation,
     Snapshot,
@@ -66,6 +67,7 @@ def decide_partitions(
     rules: RuleSet | None = None,
     only_unsafe: bool = False,
     elections: Elections | None = None,
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[DecidedPage]:
     """Decide the selected partitions in address order, one page at a time.
@@ -81,6 +83,7 @@ def decide_partitions(
         elections: what kelr's audit log tells of elections. With it, even empty, those healthy partitions are looked at
             that lack a replica whose broker is down: its disk may hold the only copy of what an unclean election gave
             up, and then they are not left out.
+        saved: what rescue files hold: it need not be saved again.
         progress: told of the replicas' logs as they arrive.
 
     Raises:
@@ -91,8 +94,8 @@ def decide_partitions(
     pages = _together(_maybe_unsafe(source, selection)) if only_unsafe else source.pages(selection)
     for page in _with_first_replicas(pages):
         snapshot = page_snapshot(source, page, clock_ms)
-        if elections:
-            snapshot = replace(snapshot, elections=elections)
+        if elections or saved:
+            snapshot = replace(snapshot, elections=elections or {}, saved=saved or {})
         if only_unsafe:
             kept = tuple(state for state in snapshot.partitions if wanted(snapshot, state))
             snapshot = replace(snapshot, partitions=kept)

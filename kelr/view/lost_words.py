@@ -12,16 +12,16 @@ from kelr.view.columns import Json
 from kelr.view.plan_words import elections_in_words, in_one_line, named, partitions_in_words
 
 LOST_FACT = (
-    "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"
-    " least, at most], unknown, promised, unread, truncated, saved, files, read_for_files, unsure, replayed, accepted,"
-    " text}."
-    " At most null: UNKNOWN beyond the lower bound. unknown: elections whose committed loss nothing bounds; promised:"
-    " those that lost nothing committed only if fewer than min ISR replicas lost data; unread: replicas whose logs were"
-    " not read before them, nor whole for a rescue file that kelr knows; truncated: those of them that are known to"
-    " follow the new leaders now; saved: how many of the lost offsets rescue files hold at least, by their manifests;"
-    " files: those files; read_for_files: replicas of whose logs, not read otherwise, those have all that the new"
-    " leaders lack; unsure: elections of which it is UNKNOWN whether they came about; replayed: records that were"
-    " produced again since; accepted: what was given for it, by whom."
+    "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total:"
+    " [at least, at most], unknown, promised, unread, truncated, saved, files, unchecked, read_for_files, unsure,"
+    " replayed, accepted, text}. At most null: UNKNOWN beyond the lower bound. unknown: elections whose committed"
+    " loss nothing bounds; promised: those that lost nothing committed only if fewer than min ISR replicas lost data;"
+    " unread: replicas whose logs were not read before them, nor whole for a rescue file that kelr knows; truncated:"
+    " those of them that are known to follow the new leaders now; saved: how many of the lost offsets rescue files"
+    " hold at least, by their manifests; files: those files; unchecked: those of them that were not compared with the"
+    " SHA-256s in their manifests; read_for_files: replicas of whose logs, not read otherwise, those have all that"
+    " the new leaders lack; unsure: elections of which it is UNKNOWN whether they came about; replayed: records that"
+    " were produced again since; accepted: what was given for it, by whom."
 )
 
 
@@ -38,6 +38,7 @@ def lost_document(found: Sequence[Lost]) -> Json:
         "truncated": list(lost.truncated),
         "saved": lost.saved,
         "files": list(lost.files),
+        "unchecked": list(lost.unchecked),
         "read_for_files": list(lost.read_for_files),
         "unsure": lost.unsure,
         "replayed": sum(one.replayed for one in found),
@@ -82,9 +83,12 @@ def lost_in_words(lost: LostInAll) -> str:
 
 
 def saved_in_words(lost: LostInAll) -> str:
-    """What rescue files hold of it, by their manifests: ``Saved: at least 90 of these offsets, in x.kelr-rescue``."""
+    """What rescue files hold of it, and whether they are as they were written: ``Saved: at least 90 of these offsets,
+    in x.kelr-rescue (checked)``."""
     many = f"at least {lost.saved:,} of these offsets" if lost.saved else "none of these offsets"
-    return f"Saved: {many}, in {joined(lost.files)}, by what the file says of itself (kelr rescue show reads it)"
+    files = [f"{one} ({'not checked' if one in lost.unchecked else 'checked'})" for one in lost.files]
+    show = [f"kelr rescue show {one}" for one in lost.unchecked]
+    return f"Saved: {many}, in {joined(files)}" + (f". To check: {joined(show)}" if show else "")
 
 
 def _some(found: Sequence[Lost], many: int) -> str:

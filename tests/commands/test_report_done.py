@@ -68,8 +68,10 @@ def test_a_dump_is_evidence_and_no_change_and_one_that_cannot_be_read_is_a_gap(t
     assert done is not None
     assert [row.what for row in done.rows] == [AuditWhat.ELECTION]
     assert [(log.file, log.replica, log.parts) for log in done.saved[one.address]] == [
-        (here.name, one.replica, {(one.epochs[0].epoch, 10, 15)})
+        (str(here), one.replica, {(one.epochs[0].epoch, 10, 15)})
     ]
-    assert [gap.text for gap in gaps] == [f"{gone} cannot be read: what it holds counts for nothing"]
+    assert [gap.text for gap in gaps] == [
+        f"cannot read the rescue file {gone}: No such file or directory: what it holds counts for nothing"
+    ]
     # Of another cluster it says nothing here.
     assert known_files([], [here], cluster_id="another") == ({}, [])

@@ -18,16 +18,22 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    Parts,
     RecordedElection,
     RecoveryQuorum,
     ReplicaLog,
+    SavedLog,
     Situation,
+    Snapshot,
+    TopicPartition,
     Truncation,
     Unheard,
     Unsaved,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
-from tests.engine.planned import decided, designated, election, known
+from tests.engine.planned import TOPIC_ID, decided, designated, election, known
+
+AT = TopicPartition("orders", 0)
 
 
 def disk(replica: int, *ends: tuple[int, int], hw: int | None = None) -> ReplicaLog:
@@ -416,3 +422,116 @@ def test_a_clean_return_of_a_disk_that_is_not_believed_is_told_with_what_contrad
         "although what was read of its disk contradicts its place in the ELR; 2 holds up to offset 342 (HW 225) and"
         " would truncate to it"
     )
+
+
+# What a rescue file holds need not be saved again
+
+
+def saved_log(
+    replica: int, *ends: tuple[int, int], parts: Parts, leader: int | None = None, epoch: int | None = None
+) -> SavedLog:
+    """A rescue file with these parts of a log that ended so; saved in that state of the partition."""
+    log = log_of(replica, *ends)
+    return SavedLog(f"{replica}.kelr-rescue", AT, TOPIC_ID, log, frozenset(parts), None, leader, epoch)
+
+
+def with_files(snapshot: Snapshot, *files: SavedLog) -> Decision:
+    return decided(replace(snapshot, saved={AT: files}), ELR_4_3)
+
+
+TRUNCATES_3 = snapshot_of(
+    known(leaderless((3, 2, 4), elr=(4,), last_known=(4,))),
+    ONE_DOWN,
+    (*DIVERGED, disk(4, (0, 160), (1, 205), (2, 265), hw=160)),
+    min_isr=2,
+)
+
+
+@pytest.mark.parametrize("replica", [3, 7])
+def test_what_a_return_truncates_and_a_file_holds_is_not_saved_again(replica: int) -> None:
+    """A record is the same one wherever it was read."""
+    advice = with_files(TRUNCATES_3, saved_log(replica, (0, 385), parts=frozenset({(0, 150, 385)}))).advice
+    assert advice.rescue == ()
+    assert "First save" not in advice.text
+    assert advice.text.endswith(f" Saved already, as {replica}.kelr-rescue says: 225 offsets of broker 3, from 160 on.")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        frozenset({(0, 160, 384)}),
+        frozenset({(0, 161, 385)}),
+        frozenset({(1, 160, 385)}),  # of another epoch: other records
+        frozenset({(0, 160, 200), (0, 201, 385)}),
+    ],
+)
+def test_a_file_that_lacks_one_of_them_changes_nothing(parts: Parts) -> None:
+    assert with_files(TRUNCATES_3, saved_log(3, (0, 385), parts=parts)).advice == decided(TRUNCATES_3, ELR_4_3).advice
+    whole = saved_log(3, (0, 385), parts=frozenset({(0, 160, 385)}))
+    assert with_files(TRUNCATES_3, replace(whole, topic_id="of another topic")).advice.rescue != ()
+    assert with_files(TRUNCATES_3, replace(whole, parts=parts, covered=whole.parts)).advice.rescue == ()
+
+
+def test_two_files_hold_it_together() -> None:
+    halves = [saved_log(one, (0, 385), parts=frozenset({(0, *at)})) for one, at in ((3, (160, 300)), (4, (300, 385)))]
+    advice = with_files(TRUNCATES_3, *halves).advice
+    assert (advice.rescue, "as 3.kelr-rescue and 4.kelr-rescue say: 225 offsets" in advice.text) == ((), True)
+
+
+def test_what_an_unread_return_may_truncate_and_a_file_holds_is_not_saved_again() -> None:
+    unread = replace(TRUNCATES_3, logs={AT: (*DIVERGED, silent(4))})
+    everything = saved_log(3, (0, 385), parts=frozenset({(0, 109, 385), (1, 160, 205)}))
+    advice = with_files(unread, everything).advice
+    assert advice.rescue == ()
+    assert "Saved already, as 3.kelr-rescue says: what its return may truncate of the others." in advice.text
+    part = replace(everything, parts=frozenset({(0, 110, 385), (1, 160, 205)}))
+    assert with_files(unread, part).advice == decided(unread, ELR_4_3).advice
+
+
+LED_AGAIN = replace(snapshot_of(known(AGAIN), WITHOUT_1, NO_GAP), elections={AT: UNCLEAN})
+OF_1 = saved_log(1, (4, 130), parts=frozenset({(4, 100, 130)}), epoch=4)
+"""Broker 1 had 30 more than the leader has of epoch 4; saved while nobody led."""
+
+
+@pytest.mark.parametrize("file", [OF_1, replace(OF_1, leader=3, leader_epoch=5)])
+def test_a_disk_that_was_saved_in_whole_is_not_saved_again(file: SavedLog) -> None:
+    found = with_files(LED_AGAIN, file)
+    assert (found.advice.action, found.advice.rescue, found.unsaved) == (AdviceAction.NOTHING, (), None)
+    assert found.advice.text == (
+        "Nothing urgent: it has a leader and min ISR is met. Broker 1 is not in sync. Saved already, as 1.kelr-rescue"
+        " says: what broker 1 holds and the leader's log lacks. To produce it again: kelr rescue replay 1.kelr-rescue."
+    )
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        replace(OF_1, leader_epoch=None),
+        replace(OF_1, leader_epoch=3),  # it may have led since
+        replace(OF_1, leader=3, leader_epoch=4),
+        replace(OF_1, leader=2, leader_epoch=5),
+        replace(OF_1, parts=frozenset({(4, 101, 130)})),
+        replace(OF_1, log=replace(OF_1.log, replica=2)),
+    ],
+)
+def test_a_disk_that_may_hold_more_than_the_file_is_saved(file: SavedLog) -> None:
+    assert with_files(LED_AGAIN, file).advice == decided(LED_AGAIN, ELR_4_3).advice
+
+
+def test_of_two_disks_the_one_that_was_not_saved_is() -> None:
+    two = replace(known(AGAIN), replicas=(3, 1, 4, 2))
+    snapshot = snapshot_of(two, cluster_of(live=(2, 3), fenced=(1, 4)), (*NO_GAP, silent(4)))
+    advice = with_files(replace(snapshot, elections={AT: replace(UNCLEAN, unread=(1, 4))}), OF_1).advice
+    assert advice.action is AdviceAction.RESCUE
+    assert advice.text.startswith(
+        "Saved already, as 1.kelr-rescue says: what broker 1 holds and the leader's log lacks. By kelr's own record"
+    )
+    assert "save what the disk of broker 4 holds before it starts" in advice.text
+
+
+def test_what_an_election_on_record_gave_up_is_said_to_be_saved_also_after_another_election() -> None:
+    later = snapshot_of(replace(known(AGAIN), leader_epoch=6), WITHOUT_1, NO_GAP)
+    election = replace(UNCLEAN, unread=(), saved=((1, "1.kelr-rescue"),))
+    advice = decided(replace(later, elections={AT: election}), ELR_4_3).advice
+    assert (advice.action, advice.rescue) == (AdviceAction.NOTHING, ())
+    assert "Saved already, as 1.kelr-rescue says: what broker 1 holds and the leader's log lacks." in advice.text

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kelr.engine.planning.lost import Lost, with_saved
-from kelr.engine.planning.saved import BeforeElection, SavedLog, before_recorded, saved_of
-from kelr.model import Bounds, EpochEnd, Grade, LogEvidence, ReplicaLog, TopicPartition
+from kelr.engine.planning.saved import BeforeElection, before_recorded, saved_of
+from kelr.model import Bounds, EpochEnd, Grade, LogEvidence, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 
 AT = TopicPartition("orders", 0)

@@ -17,7 +17,6 @@ from kelr.engine.loss import lost_data
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.lost import lost_by
 from kelr.engine.planning.plan import plan_partition
-from kelr.engine.planning.saved import SavedLog
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.verification import findings
@@ -35,6 +34,7 @@ from kelr.model import (
     NotPlanned,
     Outcome,
     PlannedElection,
+    SavedLog,
     Situation,
     Snapshot,
     TopicPartition,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from kelr.controller import choose_rules
 from kelr.engine.decide import decide_all
 from kelr.engine.logs import segments
-from kelr.engine.planning.saved import SavedLog, before, saved_of
+from kelr.engine.planning.saved import before, saved_of
 from kelr.engine.planning.seen import Seen as AfterElection
 from kelr.engine.planning.verification import findings
 from kelr.engine.situation import effective_min_isr
@@ -26,6 +26,7 @@ from kelr.model import (
     Passed,
     PlannedElection,
     ReplicaLog,
+    SavedLog,
     Snapshot,
     TopicPartition,
     Unplanned,

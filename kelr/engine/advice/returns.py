@@ -13,8 +13,9 @@ from kelr.engine.advice.commands import read_the_disk, save_first, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
 from kelr.engine.forecast import elected_in_company
+from kelr.engine.logs import without_parts
 from kelr.engine.words import agree, brokers, joined, plural
-from kelr.model import Advice, ElectedBy, Forecast, Loss, Truncation
+from kelr.model import Advice, ElectedBy, Forecast, Loss, Parts, Truncation
 
 
 def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
@@ -27,11 +28,19 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
     rescue = rescue_of_return(case, returns)
     if replica not in case.logs.ranked:
         text = f"{save_what_it_may_truncate(replica)} {advice.text}" if rescue else advice.text
+        files = () if rescue else _hold_what_may_go(case)
+        text += f" {saved_already(files, 'what its return may truncate of the others')}" if files else ""
         return replace(advice, text=text, rescue=rescue)
     worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
     if worst is None or worst.costs is None or worst.leads is None:
         return advice
-    cuts = cuts_in_words(worst.costs.truncations)
+    left, files = unsaved(case, worst.costs.truncations, worst.leads)
+    saved = [one for one in worst.costs.truncations if one not in left]
+    if files:
+        advice = replace(advice, text=f"{advice.text} {saved_already(files, cuts_in_words(saved))}")
+    if not left:
+        return advice
+    cuts = cuts_in_words(left)
     if worst.elected is None and elected_in_company(case, replica):
         text = f"First save what the others truncate once broker {replica} leads: {cuts}. {advice.text}"
     elif worst.elected is None:
@@ -47,7 +56,9 @@ def rescue_of_return(case: Case, returns: Sequence[Forecast]) -> tuple[str, ...]
     unread = next((one.replica for one in returns if one.elected == one.replica not in case.logs.ranked), None)
     if unread is not None:
         holders = {one for one in case.logs.ranked if case.logs.perhaps_truncated(one)}
-        return save_first((case.name,), unread, on_disks=bool(holders - case.electable)) if holders else ()
+        if not holders or _hold_what_may_go(case):
+            return ()
+        return save_first((case.name,), unread, on_disks=bool(holders - case.electable))
     worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
     if worst is None or worst.leads is None:
         return ()
@@ -101,11 +112,45 @@ def holds_all_of(case: Case, leader: int, replica: int) -> bool:
 
 
 def rescue_before(case: Case, leader: int, loss: Loss | None) -> tuple[str, ...]:
-    """The command that saves what others truncate to follow this leader; empty where no log that was heard does."""
-    if loss is None or not loss.truncations:
+    """The command that saves what others truncate to follow this leader; empty where no log that was heard does, or
+    rescue files hold all of it."""
+    left, _ = ([], ()) if loss is None else unsaved(case, loss.truncations, leader)
+    if not left:
         return ()
-    away = {cut.replica for cut in loss.truncations} - case.electable
+    away = {cut.replica for cut in left} - case.electable
     return save_first((case.name,), leader, on_disks=bool(away), led_from_disk=leader not in case.electable)
+
+
+def unsaved(case: Case, cuts: Sequence[Truncation], leader: int) -> tuple[list[Truncation], tuple[str, ...]]:
+    """Which of these truncations no rescue file covers, and the files that cover the others. A record is the same one
+    wherever it was saved from: only one leader writes in an epoch."""
+    left, used = [], dict[str, None]()
+    for cut in cuts:
+        comparable = {cut.replica, leader} <= case.logs.ranked.keys()
+        files = holding(case, case.logs.missing(cut.replica, leader)) if comparable else ()
+        used.update(dict.fromkeys(files))
+        left += [] if files else [cut]
+    return left, tuple(sorted(used))
+
+
+def holding(case: Case, records: Parts) -> tuple[str, ...]:
+    """The rescue files that hold all of these records between them; none where they do not."""
+    rest, used = sorted(records), list[str]()
+    for one in case.saved:
+        fewer = without_parts(rest, one.parts | one.covered)
+        used += [one.file] if fewer != rest else []
+        rest = fewer
+    return () if rest else tuple(dict.fromkeys(used))
+
+
+def saved_already(files: Sequence[str], what: str) -> str:
+    """What need not be saved again, in a sentence: the manifest of a file says what it holds."""
+    return f"Saved already, as {joined(files)} {agree(len(files), 'says', 'say')}: {what}."
+
+
+def _hold_what_may_go(case: Case) -> tuple[str, ...]:
+    """The rescue files that hold all that a leader whose log nobody read may have the others truncate."""
+    return holding(case, frozenset[tuple[int, int, int]]().union(*map(case.logs.perhaps_truncated, case.logs.ranked)))
 
 
 def cuts_in_words(cuts: Sequence[Truncation]) -> str:

@@ -35,7 +35,7 @@ from kelr.engine.advice.commands import (
 )
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
-from kelr.engine.advice.returns import rescue_before, with_its_return
+from kelr.engine.advice.returns import cuts_in_words, rescue_before, saved_already, unsaved, with_its_return
 from kelr.engine.advice.stopping import stop_the_last_known_leader
 from kelr.engine.advice.unclean_past import save_what_was_given_up
 from kelr.engine.advice.words import (
@@ -91,6 +91,11 @@ def _with_its_command(case: Case, found: Findings, advice: Advice) -> Advice:
     advice = replace(advice, elect=elect)
     if advice.action in {AdviceAction.DESIGNATE, AdviceAction.HOLD} and not advice.command:
         loss = next((one.loss for one in found.outcomes if one.designate == designate == one.elected), None)
+        cuts = () if loss is None else loss.truncations
+        left, files = unsaved(case, cuts, designate)
+        if files:
+            saved = cuts_in_words([one for one in cuts if one not in left])
+            advice = replace(advice, text=f"{advice.text} {saved_already(files, saved)}")
         advice = replace(advice, command=elect, rescue=rescue_before(case, designate, loss))
     return _without_the_unregistered(case, advice, designate)
 

@@ -8,12 +8,13 @@ One that is up keeps them until it reaches the leader.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kelr.engine.advice.commands import save_first
-from kelr.engine.advice.returns import cuts_in_words
+from kelr.engine.advice.returns import cuts_in_words, saved_already, unsaved
 from kelr.engine.case import Case
+from kelr.engine.logs import agreement, missing, records_of, without_parts
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import (
     Advice,
@@ -40,7 +41,11 @@ class UncleanPast:
     """Replicas that are down and may hold the only copy: nobody read their disks, or they cannot be compared."""
     why: str
     """What tells of an unclean election, or what is not known; empty where `perhaps` is."""
-    unsaved: Unsaved
+    unsaved: Unsaved | None
+    """None where rescue files hold all of it."""
+    saved: tuple[int, ...] = ()
+    """Replicas of whose logs `files` hold all that the leader's lacks."""
+    files: tuple[str, ...] = ()
 
     @property
     def away(self) -> tuple[int, ...]:
@@ -62,6 +67,58 @@ class UncleanPast:
 def unclean_past(case: Case) -> UncleanPast | None:
     """Whether other logs hold, or disks of brokers that are down may hold, what the live leader's log lacks; None: no
     sign."""
+    past = _unclean_past(case)
+    if past is None:
+        return _saved_past(case)
+    if not case.saved:
+        return past
+    cuts, of_cuts = unsaved(case, past.cuts, past.leader)
+    live, of_live = unsaved(case, past.live, past.leader)
+    whole = {one: file for one in past.perhaps if (file := _saved_whole(case, one, past.leader))}
+    left = replace(
+        past,
+        cuts=tuple(cuts),
+        live=tuple(live),
+        perhaps=tuple(one for one in past.perhaps if one not in whole),
+        files=tuple(sorted({*of_cuts, *of_live, *whole.values()})),
+    )
+    still = {*left.away, *left.up}
+    saved = tuple(one for one in (*past.away, *past.up) if one not in still)
+    return replace(left, saved=saved, unsaved=left.unsaved if still else None)
+
+
+def _saved_past(case: Case) -> UncleanPast | None:
+    """What an election on record gave up of logs that nobody had read, where rescue files hold it and the brokers are
+    still down."""
+    election, leader = case.election, case.state.leader
+    if election is None or leader is None or leader not in case.electable:
+        return None
+    placed = {*case.state.isr, *case.elr}
+    saved = {one: file for one, file in election.saved if one in case.absent and one not in placed}
+    if not saved or case.state.leader_epoch < election.leader_epoch:
+        return None
+    return UncleanPast(leader, (), (), (), "", None, tuple(saved), tuple(sorted(set(saved.values()))))
+
+
+def _saved_whole(case: Case, replica: int, leader: int) -> str | None:
+    """The rescue file that has all that an unread disk can hold and this leader's log lacks; None: none is known to.
+
+    Where the replica was read while nobody led, or under this very leader, no other election has come since: what its
+    disk has got beside that, it has got from the leader.
+    """
+    own = case.logs.ranked.get(leader)
+    for one in case.saved:
+        since = case.state.leader_epoch - (one.leader is None)
+        if one.replica != replica or one.leader_epoch != since or one.leader not in {None, leader}:
+            continue
+        everything = records_of(one.log)
+        lacked = everything if own is None or agreement(one.log, own) is None else missing(one.log, own)
+        if everything and not without_parts(lacked, one.parts | one.covered):
+            return one.file
+    return None
+
+
+def _unclean_past(case: Case) -> UncleanPast | None:
     leader = case.state.leader
     if leader is None or leader not in case.electable:
         return None
@@ -88,7 +145,14 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
     if past is None:
         return otherwise
     cuts, perhaps, away = past.cuts, past.perhaps, past.away
-    parts = []
+    said = ""
+    if past.saved:
+        hold = agree(len(past.saved), "holds", "hold")
+        said = saved_already(past.files, f"what {brokers(past.saved)} {hold} and the leader's log lacks")
+    if past.unsaved is None:
+        back = joined([f"kelr rescue replay {file}" for file in past.files], "and")
+        return replace(otherwise, text=f"{otherwise.text} {said} To produce it again: {back}.")
+    parts = [said] if said else []
     if past.live:
         they = agree(len(past.live), "it truncates", "they truncate")
         parts.append(

@@ -71,6 +71,8 @@ class Lost:
     """So many that it lost are in `files`, at least."""
     files: tuple[str, ...] = ()
     """Rescue files that hold some of it, or show that a log held none of it."""
+    unchecked: tuple[str, ...] = ()
+    """Those of them that were not compared with the SHA-256s in their manifests."""
     read_for_files: tuple[int, ...] = ()
     """Replicas whose logs nobody had read when it was counted, and of which `files` have all that the elected one
     lacked when they were read."""
@@ -120,6 +122,7 @@ class LostInAll:
     saved: int = 0
     """Offsets of these that rescue files hold."""
     files: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     read_for_files: tuple[int, ...] = ()
     unsure: int = 0
     """Elections of which it is not known whether they came about."""
@@ -146,6 +149,7 @@ def lost_in_all(found: Sequence[Lost]) -> LostInAll:
         tuple(sorted(truncated - expected)),
         sum(one.saved for one in found),
         tuple(sorted({file for one in found for file in one.files})),
+        tuple(sorted({file for one in found for file in one.unchecked})),
         tuple(sorted({replica for one in found for replica in one.read_for_files})),
         sum(one.unsure for one in found),
     )
@@ -275,6 +279,7 @@ def with_saved(found: Lost, saved: SavedOfLoss) -> Lost:
         truncated=tuple(one for one in found.truncated if one not in saved.whole),
         saved=saved.offsets,
         files=saved.files,
+        unchecked=saved.unchecked,
         read_for_files=tuple(one for one in found.unread if one in saved.whole),
     )
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from kelr.engine.logs import KnownLogs, count_distinct
+from kelr.engine.logs import KnownLogs, count_distinct, without_parts
 from kelr.engine.planning.subject import Subject
-from kelr.model import LOG_DIRECTORY, RescueStep
+from kelr.model import LOG_DIRECTORY, Parts, RescueStep
 
 _TRY_ALL_SETS = 8
 """With more holders than so many the fewest are not looked for: they are taken by what each has."""
-
-_Part = tuple[int, int, int]
-"""Records of one epoch, as (epoch, first offset, end offset): only one leader writes in an epoch, so whoever holds
-these holds the same."""
 
 
 def rescue_of(subject: Subject, elect: int) -> tuple[RescueStep, ...]:
@@ -51,12 +47,12 @@ def rescue_from_anyone(logs: KnownLogs, replicas: Sequence[int]) -> tuple[Rescue
     return _steps(logs, replicas, {one: found for one, found in parts.items() if found})
 
 
-def _steps(logs: KnownLogs, replicas: Sequence[int], lost: Mapping[int, frozenset[_Part]]) -> tuple[RescueStep, ...]:
+def _steps(logs: KnownLogs, replicas: Sequence[int], lost: Mapping[int, Parts]) -> tuple[RescueStep, ...]:
     """The steps that save these parts."""
     steps: list[RescueStep] = []
-    saved: list[_Part] = []
+    saved: list[tuple[int, int, int]] = []
     for replica in _sources(logs, lost):
-        rest = _without(lost[replica], saved)
+        rest = without_parts(lost[replica], saved)
         steps.extend(RescueStep(replica, start, end, reachable(logs, replica)) for start, end in _runs(rest))
         saved.extend(lost[replica])
     place = {replica: at for at, replica in enumerate(replicas)}
@@ -69,7 +65,7 @@ def reachable(logs: KnownLogs, replica: int) -> bool:
     return log is not None and log.source != LOG_DIRECTORY and not log.is_earlier
 
 
-def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, frozenset[_Part]]:
+def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, Parts]:
     """What each other replica holds and the elected one does not."""
     if elect not in logs.ranked:
         return {}
@@ -81,7 +77,7 @@ def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, fro
     return {other: parts for other, parts in found.items() if parts}
 
 
-def _sources(logs: KnownLogs, lost: Mapping[int, frozenset[_Part]]) -> tuple[int, ...]:
+def _sources(logs: KnownLogs, lost: Mapping[int, Parts]) -> tuple[int, ...]:
     """The replicas that hold all of it between them: the fewest disks, then the fewest replicas, the most first."""
     holders = sorted(lost, key=lambda replica: (not reachable(logs, replica), -count_distinct(lost[replica])))
     if len(holders) > _TRY_ALL_SETS:
@@ -96,24 +92,7 @@ def _sources(logs: KnownLogs, lost: Mapping[int, frozenset[_Part]]) -> tuple[int
     return min(whole, key=lambda group: (sum(not reachable(logs, replica) for replica in group), len(group)))
 
 
-def _without(parts: Iterable[_Part], saved: Sequence[_Part]) -> list[_Part]:
-    """The parts, less what was saved already."""
-    rest = sorted(parts)
-    for epoch, start, end in saved:
-        rest = [
-            piece
-            for at_epoch, first, last in rest
-            for piece in (
-                [(at_epoch, first, last)]
-                if at_epoch != epoch or last <= start or first >= end
-                else [(at_epoch, first, start), (at_epoch, end, last)]
-            )
-            if piece[2] > piece[1]
-        ]
-    return rest
-
-
-def _runs(parts: Iterable[_Part]) -> list[tuple[int, int]]:
+def _runs(parts: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """Offsets `[start, end)` that the parts cover, joined where they meet."""
     runs: list[tuple[int, int]] = []
     for start, end in sorted((start, end) for _, start, end in parts):

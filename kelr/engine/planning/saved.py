@@ -11,34 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from kelr.engine.logs import count_distinct
-from kelr.model import LogEvidence, PlannedElection, ReplicaLog, TopicPartition
+from kelr.model import LogEvidence, Parts, PlannedElection, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
 
 NO_FILES: Mapping[TopicPartition, Sequence[SavedLog]] = MappingProxyType({})
-Parts = frozenset[tuple[int, int, int]]
-"""Records as (leader epoch, first offset, end offset)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedLog:
-    """What a rescue file holds of one replica's log."""
-
-    file: str
-    """Its name, for people."""
-    address: TopicPartition
-    topic_id: str | None
-    log: ReplicaLog
-    """The whole log as it was when it was read."""
-    parts: Parts
-    """What is in the file."""
-    plan_id: str | None
-    """The plan that it was saved for."""
-    leader_epoch: int | None = None
-    """The partition's, where nobody led it when this was saved; None: somebody did, or that is not known."""
-
-    @property
-    def replica(self) -> int:
-        return self.log.replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +86,8 @@ class SavedOfLoss:
     committed: int = 0
     """Those of them that are known to have been committed."""
     files: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    """Those of them of which the manifest alone was read."""
     whole: Mapping[int, str] = field(default_factory=dict)
     """Replicas, and the file, of whose logs everything is in it that the elected one lacked when they were read."""
 
@@ -129,15 +107,18 @@ def saved_of(state: BeforeElection | None, saved: Sequence[SavedLog]) -> SavedOf
     whole = {one.replica: one.file for one in fitting if _is_of_before(one, state) and _is_whole(one, state.log)}
     files = {*whole.values(), *(one.file for one, parts in lacked if parts)}
     many = count_distinct(part for _, parts in lacked for part in parts)
-    return SavedOfLoss(many, count_distinct(committed), tuple(sorted(files)), whole)
+    unchecked = {one.file for one in fitting if one.file in files and not one.checked}
+    return SavedOfLoss(many, count_distinct(committed), tuple(sorted(files)), tuple(sorted(unchecked)), whole)
 
 
 def _fits(one: SavedLog, state: BeforeElection) -> bool:
-    """Whether it was saved for this election, or in the very state that it came out of, from a log of that time."""
+    """Whether it was saved for this election, in the very state that it came out of, or right after it, from a log of
+    before it."""
     ids = {one.topic_id, state.topic_id}
     same_topic = len(ids) == 1 and None not in ids
     for_it = state.plan_id is not None and one.plan_id == state.plan_id and (same_topic or None in ids)
-    in_it = one.leader_epoch == state.leader_epoch and same_topic
+    # Nobody led yet, or whom the election elected did.
+    in_it = same_topic and one.leader_epoch == state.leader_epoch + (one.leader is not None)
     epochs = [*(epoch for epoch, _, _ in one.parts), *(entry.epoch for entry in one.log.lineage or ())]
     fits = all(epoch <= state.leader_epoch for epoch in epochs)
     return one.address == state.address and (for_it or in_it) and fits
@@ -162,7 +143,8 @@ def _is_of_before(one: SavedLog, state: BeforeElection) -> bool:
     """Whether the log was certainly read before the election: one that ends where the elected one does, and was read in
     another state than that without leader, may have truncated to it already."""
     elected = state.log
-    return one.leader_epoch == state.leader_epoch or bool(_lacked(one.parts, elected, state.log_start))
+    in_it = one.leader is None and one.leader_epoch == state.leader_epoch
+    return in_it or bool(_lacked(one.parts, elected, state.log_start))
 
 
 def _is_whole(one: SavedLog, elected: LogEvidence) -> bool:
@@ -172,7 +154,7 @@ def _is_whole(one: SavedLog, elected: LogEvidence) -> bool:
     begins, ends = log.log_start or 0, [entry.end_offset for entry in log.lineage or () if entry.epoch == last]
     parts_at = min(ends[0], elected.log_end or 0) if ends else begins
     at = max(parts_at, begins)
-    for _, first, until in sorted(one.parts, key=lambda part: part[1:]):
+    for _, first, until in sorted(one.parts | one.covered, key=lambda part: part[1:]):
         if first > at:
             return False
         at = max(at, until)

@@ -21,9 +21,9 @@ from kelr.engine.planning.lost import (
     recorded_loss,
     with_saved,
 )
-from kelr.engine.planning.saved import SavedLog, before_recorded, saved_of
+from kelr.engine.planning.saved import before_recorded, saved_of
 from kelr.engine.words import joined
-from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
+from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, SavedLog, Situation, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary

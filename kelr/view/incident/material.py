@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kelr.engine.planning.saved import SavedLog
-from kelr.model import Cluster, TopicError, TopicPartition
+from kelr.model import Cluster, SavedLog, TopicError, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan
 from kelr.replay.history import Entry, PartitionSummary

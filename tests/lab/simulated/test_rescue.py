@@ -204,28 +204,81 @@ def test_what_was_saved_is_known_when_somebody_asks_what_was_lost(
     for number, command in enumerate((("recover", "verify"), ("recover", "status"), ("report",))):
         asked = (*command, "plan.json") if command != ("report",) else ("report", f"a{number}.md")
         told = lost(*asked)
-        assert (told["total"], told["saved"], told["files"]) == ([10, None], 10, ["mine.kelr-rescue"]), command
+        assert (told["total"], told["saved"], told["files"]) == ([10, None], 10, ["elsewhere/mine.kelr-rescue"]), (
+            command
+        )
         assert (told["unread"], told["truncated"], told["read_for_files"]) == ([], [], [1])
     kelr(server, "recover", "verify", "plan.json")
     said = " ".join(capsys.readouterr().out.split())
     assert "not read before" not in said
     assert (
-        "Saved: at least 10 of these offsets, in mine.kelr-rescue, by what the file says of itself (kelr rescue show"
-        " reads it). The log of broker 1 was read for that: as it was then, all that the new leader lacks of it is"
-        " there." in said
+        "Saved: at least 10 of these offsets, in elsewhere/mine.kelr-rescue (checked). The log of broker 1 was read for"
+        " that: as it was then, all that the new leader lacks of it is there." in said
     )
-    assert "1 is not live: what 3 lacked of its log, as it was read, is saved in mine.kelr-rescue" in said
+    assert "1 is not live: what 3 lacked of its log, as it was read, is saved in elsewhere/mine.kelr-rescue" in said
     moved = saved.rename(tmp_path / "elsewhere.zip")
     told = lost("recover", "verify", "plan.json")
     assert (told["total"], told["saved"], told["files"], told["unread"]) == ([6, None], 0, [], [1])
     kelr(server, "recover", "verify", "plan.json")
     out, err = capsys.readouterr()
-    assert f"{saved} cannot be read: what it holds counts for nothing" in err
+    assert f"cannot read the rescue file {saved}: No such file or directory: what it holds counts for nothing" in err
     assert "The log of broker 1 was not read before the election." in " ".join(out.split())
     # Where the plan's own commands write it, its name is enough: it may come from the broker's host.
     moved.rename(tmp_path / "plan-from-1.kelr-rescue")
     assert lost("recover", "verify", "plan.json")["saved"] == 10
-    assert "cannot be read" not in capsys.readouterr().err
+    assert "counts for nothing" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_what_was_saved_is_not_to_be_saved_again_and_a_file_that_was_changed_counts_for_nothing(
+    server: SimulatedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    after: bool,
+) -> None:
+    """The records that only the disk of broker 1 holds are saved before 3 is elected, or after it by the advice."""
+    monkeypatch.chdir(tmp_path)
+    disk, saved = tmp_path / "disk", tmp_path / "mine.kelr-rescue"
+    server.inside(lambda world: disks.write(world, 1, disk))
+    designation = ("-e", "designation", "--designate", "3")
+    dump = ("rescue", "dump", f"{TOPIC}:0", "--elect", "3", "--log-dir", str(disk), "--out", str(saved))
+    assert kelr(server, "recover", "plan", f"{TOPIC}:0", *designation, "--out", "plan.json") == 0
+    assert after or kelr(server, *dump) == 0
+    assert kelr(server, "recover", "apply", "plan.json", "--yes", "--accept-loss", "6+") == 0
+    eventually(server, led_by_3_and_followed)
+    if after:
+        assert "save what the disk of broker 1 holds" in explain(server, capsys)
+        assert kelr(server, *dump) == 0
+    explained = explain(server, capsys)
+    assert "Saved already, as mine.kelr-rescue says: what broker 1 holds and the leader's log lacks." in explained
+    assert "rescue dump" not in explained
+
+    def verified(*options: str) -> str:
+        capsys.readouterr()
+        kelr(server, "recover", "verify", "plan.json", *options)
+        out, err = capsys.readouterr()
+        return out if options else " ".join((out + err).split())
+
+    assert "Saved: at least 10 of these offsets, in mine.kelr-rescue (checked)." in verified()
+    whole = saved.read_bytes()
+    saved.write_bytes(whole.replace(b"k18", b"k81"))
+    assert json.loads(verified("-o", "json"))["lost"]["files"] == []
+    assert "Bad CRC-32" in (said := verified())
+    assert "what it holds counts for nothing" in said
+    saved.write_bytes(whole)
+    monkeypatch.setattr("kelr.rescue.known.CHECK_UP_TO_BYTES", 10)
+    assert json.loads(verified("-o", "json"))["lost"]["unchecked"] == ["mine.kelr-rescue"]
+    assert "(not checked). To check: kelr rescue show mine.kelr-rescue." in verified()
+    saved.unlink()
+    assert "save what the disk of broker 1 holds" in explain(server, capsys)
+
+
+def explain(server: SimulatedServer, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert kelr(server, "explain", f"{TOPIC}:0") == 0
+    return " ".join(capsys.readouterr().out.split())
 
 
 def next_of(server: SimulatedServer, capsys: pytest.CaptureFixture[str], *command: str) -> str:
