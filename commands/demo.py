@@ -156,7 +156,7 @@ def _recover(output: Output, lab: Lab) -> None:
 def _loss_to_accept(path: Path) -> str:
     from kelr.recovery.plan_file import read_plan  # noqa: PLC0415 - not for --help
 
-    return str(read_plan(path).plan.loss_to_accept)
+    return str(read_plan(path).loss_to_accept)
 
 
 def _compare(lab: Lab) -> list[Comparison]:

@@ -100,7 +100,7 @@ def _by_hand(output: Output, lab: SimulatedLab) -> None:
     run(output, lab, ("explain", f"{OTHER}:0"))
     plan = str(lab.directory / "plan.json")
     run(output, lab, ("recover", "plan", OTHER, "--election-type", "longest_log_aggressive", "--out", plan))
-    accepted = str(read_plan(Path(plan)).plan.loss_to_accept)
+    accepted = str(read_plan(Path(plan)).loss_to_accept)
     run(output, lab, ("recover", "apply", plan, "--yes", "--accept-loss", accepted))
     headline(output, f"Broker {GONE} is found after all, and takes the others' log")
     lab.start(GONE)

@@ -144,9 +144,8 @@ def plan(
 
     Says for each partition who should lead and why, what would be lost, what else
     could be done, which brokers to keep down and which to start. A saved plan
-    carries the cluster's id, an expiry and a hash of its content. People may edit
-    whom it elects, or take elections out: what was edited is worked out again
-    when it is applied.
+    carries the cluster's id, an expiry and a hash of its content: one that was
+    changed since is not applied; plan other partitions or another leader instead.
 
     The plan waits for whoever may come back. With --gone it does not wait for
     those brokers, and says what is lost without them; what their disks still hold

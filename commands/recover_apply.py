@@ -17,7 +17,6 @@ from kelr.commands.changing import (
     who_changes,
 )
 from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss
-from kelr.commands.elections_on_record import on_record
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
@@ -43,14 +42,11 @@ from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
 from kelr.recovery.consent import Consented, missing_code, missing_consent
-from kelr.recovery.gather import selection_of
 from kelr.recovery.places import state_directory
-from kelr.recovery.plan_file import SavedPlan
-from kelr.recovery.plan_making import make_plan
 from kelr.sources.base import Source
 from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
-from kelr.view.checked import Checked, checked_lines, edited_lines
+from kelr.view.checked import Checked, checked_lines
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan import show_plan
@@ -109,14 +105,12 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         KelrError: with the exit code that says how it ended.
     """
     require_live(session, dry_run=wanted.dry_run)
-    saved = plan_for_this_cluster(session, wanted.path)
+    plan = plan_for_this_cluster(session, wanted.path)
     source = source_with(session, wanted.logs)
-    plan = _in_time(session, saved.plan, wanted)
+    plan = _in_time(session, plan, wanted)
     if wanted.topics:
         plan = plan_of_topics(plan, wanted.topics, wanted.path)
     refuse_open(session, plan)
-    if saved.edited:
-        plan = _planned_again(session, saved, plan, source)
     if plan.elections:
         # Before the plan is checked: without READ its logs would seem to have changed.
         require_authorization(hand_of(session), plan)
@@ -125,7 +119,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     context = PlanContext(stock_connection=stock_connection(session), rescue_commands=saving)
     if session.output.format.for_people:
         # What gets no election, and why, was read where the plan was made.
-        part = replace(plan, not_planned=()) if plan.elections and not saved.edited else plan
+        part = replace(plan, not_planned=()) if plan.elections else plan
         show_plan(session.output, part, context=context)
         said = saving if any(one.rescue for one in plan.elections) else ()
         left = rescue_commands(plan, wanted.path, disks, saved_before(wanted.path))
@@ -142,7 +136,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     if wanted.dry_run or _nobody_to_ask(session.output, wanted.given):
         _end_dry_run(session, wanted, checked, context, disks)
         return
-    _apply(session, wanted, source, checked, context, again=saved.edited)
+    _apply(session, wanted, source, checked, context)
 
 
 # What is carried out.
@@ -161,37 +155,6 @@ def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
 
 
 @nothing_changed_yet()
-def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Source) -> Plan:
-    """A plan of which a person has edited elections comes down to that person's choices there, and all else of them is
-    found out anew. The others stand on what they were planned on, and are refused where that has changed."""
-    changed = frozenset(saved.edited_elections)
-    wanted = [one.address for one in edited.elections if one.address in changed]
-    note = f"{partitions_in_words(len(wanted))} of the plan edited, {saved.removed} taken out since kelr wrote it"
-    if not wanted:
-        session.output.note(
-            note if saved.removed else "the plan was edited since kelr wrote it, and none of its elections"
-        )
-        return edited
-    session.output.note(f"{note}: what the edited ones lose and stand on is worked out again")
-    made = make_plan(
-        source,
-        selection_of(wanted),
-        saved.wishes(),
-        clock_ms=MACHINE.now_ms,
-        lifetime_ms=max(1, edited.expires_at_ms - MACHINE.now_ms()),
-        elections=on_record(source, session.output.note).elections,
-    )
-    if session.output.format.for_people:
-        part = replace(edited, elections=tuple(one for one in edited.elections if one.address in changed))
-        for line in edited_lines(Layout(session.output.width), part, made.plan):
-            session.output.line(line)
-        session.output.line()
-    again = {one.address: one for one in made.plan.elections}
-    elections = (again.get(one.address) if one.address in changed else one for one in edited.elections)
-    return replace(made.plan, elections=tuple(one for one in elections if one is not None))
-
-
-@nothing_changed_yet()
 def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tuple[Applied, ...]:
     if not plan.elections:
         return ()
@@ -202,14 +165,8 @@ def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tu
     return checked
 
 
-def _apply(
-    session: Session, wanted: Wanted, source: Source, checked: Checked, context: PlanContext, *, again: bool
-) -> None:
-    """Ask, and carry out what still holds.
-
-    Args:
-        again: the plan was worked out anew, so that it is no longer that of the file.
-    """
+def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, context: PlanContext) -> None:
+    """Ask, and carry out what still holds."""
     part = only_partitions(checked.plan, checked.ready)
     done: tuple[Applied, ...] = ()
     unrecorded: NotRecordedError | None = None
@@ -223,7 +180,7 @@ def _apply(
                 _show_results(session, checked.plan, checked.results, context, following)
             raise
         state = state_directory()
-        kept = kept_plan(checked.plan, state)
+        kept_plan(checked.plan, state)
         carrying_out = functools.partial(
             apply_plan,
             part,
@@ -240,11 +197,8 @@ def _apply(
         )
         done, unrecorded = carried_out(carrying_out)
         session.output.end_progress()
-    else:
-        kept = None
     applied = _together(checked, done)
-    file = kept if again and kept is not None else wanted.path
-    following = _after(session, wanted, checked.plan, applied, file) if unrecorded is None else ("recover", "resume")
+    following = _after(session, wanted, checked.plan, applied) if unrecorded is None else ("recover", "resume")
     told = [one.address for one in checked.refused]
     _show_results(session, checked.plan, applied, context, following, told=told)
     error = unrecorded or ended(checked.plan, applied)
@@ -331,9 +285,7 @@ def _show_results(
         show_applied(session.output, plan, applied, context=context, following=following, told=told)
 
 
-def _after(
-    session: Session, wanted: Wanted, plan: Plan, applied: Sequence[Applied], file: Path
-) -> tuple[str, ...] | None:
+def _after(session: Session, wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what plans the refused ones again."""
     ends = {one.ended for one in applied}
     if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
@@ -343,7 +295,7 @@ def _after(
         session.output.note(f"to plan the refused again: {session.output.next_command(_again(plan, refused, wanted))}")
     if ends & {Ended.DONE, Ended.NOT_NEEDED, Ended.OTHER_LEADER}:
         topics = tuple(text for topic in wanted.topics for text in ("--topic", topic))
-        return ("recover", "verify", str(file), *topics, "--wait")
+        return ("recover", "verify", str(wanted.path), *topics, "--wait")
     return _again(plan, refused, wanted) if refused else None
 
 
@@ -355,11 +307,11 @@ def _again(plan: Plan, refused: Sequence[Applied], wanted: Wanted) -> tuple[str,
 
 
 def _raise_if_nothing_is_left(plan: Plan, path: Path) -> None:
-    """A plan that elects nobody is done; one whose every choice is refused by now is not. Raises KelrError."""
+    """A plan that elects nobody is done; one whose every choice was refused is not. Raises KelrError."""
     refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
     if refused:
         error: KelrError = RefusedError(
-            f"{path}: none of its elections is possible or safe any more",
+            f"{path} has no election: each was refused when it was made",
             next_step="the reasons stand above",
             code="every-choice-refused",
         )

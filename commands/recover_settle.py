@@ -40,7 +40,7 @@ _RESTORED, _CHANGED, _NOT_RESTORED = "restored", "changed by somebody else", "no
 
 def show_what_is_left(session: Session, plan_file: Path | None) -> bool:
     """Show what earlier runs left behind; whether nothing is."""
-    plan = None if plan_file is None else read_plan(plan_file).plan
+    plan = None if plan_file is None else read_plan(plan_file)
     saved = NO_FILES if plan is None else _saved(session, plan, plan_file)
     found = status(session.source(), state_directory(), plan=plan, saved=saved)
     show_status(session.output, found, following=_following(found, plan_file))
@@ -150,7 +150,7 @@ def _plan_named(session: Session, name: str | None) -> Plan | None:
     if name is None or not Path(name).is_file():
         return None
     try:
-        return plan_for_this_cluster(session, Path(name)).plan
+        return plan_for_this_cluster(session, Path(name))
     except BadInputError:
         if Path(name).suffix == ".jsonl":
             return None

@@ -51,7 +51,7 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
         RefusedError: it is of another cluster.
         KelrError: the cluster cannot be reached.
     """
-    plan = plan_for_this_cluster(session, path, reads=True).plan
+    plan = plan_for_this_cluster(session, path, reads=True)
     if topics:
         plan = plan_of_topics(plan, topics, path)
     afterwards, recorded = _afterwards(session), _recorded(session, plan)

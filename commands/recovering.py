@@ -18,7 +18,7 @@ from kelr.errors import BadInputError, OtherClusterError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Consent, Plan, PlannedElection
-from kelr.recovery.plan_file import SavedPlan, read_plan
+from kelr.recovery.plan_file import read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.rescue.archive import read_head
 from kelr.rescue.known import known_files, leaderless_in
@@ -62,7 +62,7 @@ def source_with(session: Session, logs: Sequence[Path]) -> Source:
     return collected
 
 
-def plan_for_this_cluster(session: Session, path: Path, *, reads: bool = False) -> SavedPlan:
+def plan_for_this_cluster(session: Session, path: Path, *, reads: bool = False) -> Plan:
     """The plan of a file, which has to be of the session's cluster.
 
     Args:
@@ -72,11 +72,11 @@ def plan_for_this_cluster(session: Session, path: Path, *, reads: bool = False) 
         BadInputError: the file is no plan.
         OtherClusterError: it is of another cluster, or one of the two does not tell which it is.
     """
-    saved = read_plan(path)
-    wanted, found = saved.plan.cluster_id, session.source().cluster().cluster_id
+    plan = read_plan(path)
+    wanted, found = plan.cluster_id, session.source().cluster().cluster_id
     if wanted is None or wanted != found:
         raise OtherClusterError(str(path), wanted, found, code="plan-other-cluster", reads=reads)
-    return saved
+    return plan
 
 
 def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path, *, alike: bool = True) -> tuple[str, ...]:

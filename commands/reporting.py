@@ -225,9 +225,9 @@ def _check_cluster(what: str, found: str | None, cluster_id: str | None) -> None
 
 
 def _planned(path: Path, cluster_id: str | None) -> Planned:
-    saved = read_plan(path)
-    _check_cluster(str(path), saved.plan.cluster_id, cluster_id)
-    return Planned(str(path), saved.plan, plan_id(saved.plan), saved.edited)
+    plan = read_plan(path)
+    _check_cluster(str(path), plan.cluster_id, cluster_id)
+    return Planned(str(path), plan, plan_id(plan))
 
 
 # What is not there, and what to type.

@@ -75,16 +75,15 @@ def what_is_meant(options: DumpOptions) -> tuple[Selection, Mapping[TopicPartiti
                 next_step="name them: kelr rescue dump orders:1 --out FILE; --all-topic-partitions takes all",
             )
         return options.selection, {}, None
-    from kelr.recovery.plan_file import read_plan  # noqa: PLC0415 - only where there is a plan
+    from kelr.engine.planning import plan_id  # noqa: PLC0415 - only where there is a plan
+    from kelr.recovery.plan_file import read_plan  # noqa: PLC0415
 
-    saved = read_plan(options.plan)
-    elects = {
-        one.address: one.elect for one in saved.plan.elections if options.selection.matches(one.topic, one.partition)
-    }
+    plan = read_plan(options.plan)
+    elects = {one.address: one.elect for one in plan.elections if options.selection.matches(one.topic, one.partition)}
     if not elects:
         raise UsageError(f"{options.plan} elects nobody for these partitions", next_step="name others, or none")
     targets = tuple(Target(topic=at.topic, partitions=(at.partition,)) for at in sorted(elects))
-    return Selection(targets), elects, saved.plan_id
+    return Selection(targets), elects, plan_id(plan)
 
 
 def names_a_source(session: Session) -> bool:

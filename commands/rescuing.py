@@ -220,7 +220,7 @@ def _rescues_left(options: DumpOptions, path: Path, source: Source, read: frozen
     before = saved_before(path)
     saved = Saved(before.answered or options.replicas is None, before.disks | read)
     hosts = {broker.id: broker.host for broker in source.cluster().brokers if broker.host}
-    return rescue_commands(read_plan(path).plan, path, Disks(hosts=hosts), saved)
+    return rescue_commands(read_plan(path), path, Disks(hosts=hosts), saved)
 
 
 def _source_of(

@@ -8,22 +8,14 @@ from itertools import pairwise
 from kelr.model import LOG_TYPES, ElectionType, Method, Plan, PlannedElection
 
 
-def problems(plan: Plan, edited: frozenset[int]) -> Iterator[str]:
-    """What does not fit together, each with its JSON path.
-
-    Args:
-        edited: the places of elections that a person has changed: there another replica may be named to lead, so that
-            method and order, which were those of the planned one, are not looked at.
-    """
+def problems(plan: Plan) -> Iterator[str]:
+    """What does not fit together, each with its JSON path."""
     if plan.expires_at_ms <= plan.created_at_ms:
         yield "expires_at: not after created_at"
     yield from _addresses(plan)
     for at, planned in enumerate(plan.elections):
-        for problem in _election(planned):
+        for problem in (*_election(planned), *_method(planned)):
             yield f"elections[{at}].{problem}"
-        if at not in edited:
-            for problem in _method(planned):
-                yield f"elections[{at}].{problem}"
 
 
 def _addresses(plan: Plan) -> Iterator[str]:

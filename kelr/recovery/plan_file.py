@@ -1,4 +1,4 @@
-"""Plan files: one JSON document that people read, may edit within limits, and hand to `kelr recover apply`.
+"""Plan files: one JSON document that people read and hand to `kelr recover apply`, unchanged.
 
 The format, and what its hash protects from, is in docs/plans.md.
 """
@@ -6,18 +6,19 @@ The format, and what its hash protects from, is in docs/plans.md.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from kelr.durable import whole_file
-from kelr.engine.planning import content_of, digest_of
+from kelr.engine.planning import content_of, plan_digest
 from kelr.errors import BadInputError, UsageError
 from kelr.files import FILES, Files
-from kelr.model import ElectionType, NotPlanned, Plan, PlannedElection, TopicPartition, Wish
-from kelr.model.fields import Offset, matching
+from kelr.model import NotPlanned, Plan
+from kelr.model.fields import matching
 from kelr.model.plan import SPARSE
 from kelr.recovery.json_file import STRICT, adapter, first_problem, read_json
 from kelr.recovery.plan_checks import problems
@@ -42,43 +43,13 @@ LATER = {
     "NotPlanned": {"rescue", "keep_down", "stop", "stock", "alternatives"},
 }
 """Fields that plans of older kelrs lack."""
+_FORMER = {"signed_elections", "elections[].digest"}
+"""Fields that plans of older kelrs have, and that say nothing any more."""
 _PLAN_AGAIN = "make the plan again with kelr recover plan; what is left of this one is not used"
 
 
-_Value = TypeVar("_Value")
 Hex12 = Annotated[str, matching(r"^[0-9a-f]{12}$")]
 Hex64 = Annotated[str, matching(r"^[0-9a-f]{64}$")]
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPlan:
-    """A plan as it was read, and whether it is the one that kelr wrote."""
-
-    plan: Plan
-    plan_id: str
-    """The id under which it was written: that of another content, if it was edited."""
-    edited: bool
-    """Whether its content is another than the one that kelr wrote. Then what it loses and stands on is not what was
-    planned: it has to be planned again, from a fresh snapshot, with `wishes`."""
-    edited_elections: tuple[TopicPartition, ...] = ()
-    """Partitions whose election a person has changed."""
-    removed: int = 0
-    """How many elections a person has taken out."""
-
-    def wishes(self) -> Callable[[TopicPartition], Wish]:
-        """What the plan's elections come down to: which replica is to lead each partition.
-
-        The callable raises KeyError for a partition that the plan does not elect.
-        """
-        edited = frozenset(self.edited_elections)
-        known = {one.address: _wish(one, edited=one.address in edited) for one in self.plan.elections}
-        return lambda address: known[address]
-
-
-def _wish(planned: PlannedElection, *, edited: bool) -> Wish:
-    if planned.election is ElectionType.PREFERRED and not edited:
-        return Wish(ElectionType.PREFERRED, minimal_replicas=planned.minimal_replicas)
-    return Wish(ElectionType.DESIGNATION, planned.elect, planned.minimal_replicas)
 
 
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False, files: Files = FILES) -> None:
@@ -100,39 +71,25 @@ def write_plan(plan: Plan, path: Path, *, overwrite: bool = False, files: Files 
         file.write(text)
 
 
-def read_plan(path: Path, files: Files = FILES) -> SavedPlan:
+def read_plan(path: Path, files: Files = FILES) -> Plan:
     """Read a plan file.
 
     Raises:
-        BadInputError: not a plan, garbled, of a newer version, or at odds with itself; names file and place.
+        BadInputError: not a plan, garbled, of a newer version, at odds with itself, or not as kelr wrote it; names file
+            and, where there is one, the place.
     """
     _, document = read_json(path, "plan", max_bytes=MAX_PLAN_BYTES, files=files)
     return _saved(document, str(path))
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """The plan as the object of a plan file, with its hashes; journals hold the same object."""
-    content = content_of(plan)
-    digest, digests = _digests(content)
-    shown = _with_moments(content)
-    for election, of_election in zip(shown["elections"], digests, strict=True):
-        election["digest"] = of_election
-    head = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "plan_id": digest[:_DIGITS],
-        "sha256": digest,
-        "signed_elections": len(plan.elections),
-    }
-    return {**head, **shown}
+    """The plan as the object of a plan file, with its hash."""
+    digest = plan_digest(plan)
+    head = {"format": FORMAT, "version": FORMAT_VERSION, "plan_id": digest[:_DIGITS], "sha256": digest}
+    return {**head, **_with_moments(content_of(plan))}
 
 
-def _digests(content: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The hash of the whole, and the beginning of that of each election."""
-    return digest_of(content), tuple(digest_of(election)[:_DIGITS] for election in content["elections"])
-
-
-def _saved(document: Any, where: str) -> SavedPlan:
+def _saved(document: Any, where: str) -> Plan:
     from pydantic import ValidationError  # noqa: PLC0415 - heavy
 
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -161,19 +118,12 @@ def _saved(document: Any, where: str) -> SavedPlan:
         raise _garbled(where, "nested deeper than any plan") from error
     if line.plan_id != line.sha256[:_DIGITS]:
         raise _garbled(where, "plan_id: not the beginning of sha256")
-    digest, digests = _digests(content_of(plan))
-    written = [election.digest for election in line.elections]
-    changed = frozenset(at for at, one in enumerate(digests) if one != written[at])
-    problem = next(problems(plan, changed), None)
+    problem = next(problems(plan), None)
     if problem is not None:
         raise _garbled(where, problem)
-    return SavedPlan(
-        plan=plan,
-        plan_id=line.plan_id,
-        edited=digest != line.sha256,
-        edited_elections=tuple(plan.elections[at].address for at in sorted(changed)),
-        removed=max(0, line.signed_elections - len(plan.elections)),
-    )
+    if plan_digest(plan) != line.sha256:
+        raise _garbled(where, "its content is not the one that kelr wrote")
+    return plan
 
 
 def _key(name: str) -> str:
@@ -182,15 +132,8 @@ def _key(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Signed(PlannedElection):
-    """One planned election, with the hash that tells whether somebody has edited it."""
-
-    digest: Hex12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _File(Plan):
-    """The whole file: a plan, and what tells whether somebody has edited it."""
+    """The whole file: a plan, and what tells whether it is the one that kelr wrote."""
 
     __pydantic_config__ = {**STRICT, "alias_generator": _key}  # noqa: RUF012 - pydantic's
 
@@ -198,26 +141,19 @@ class _File(Plan):
     version: Literal[1]
     plan_id: Hex12
     sha256: Hex64
-    signed_elections: Offset
-    elections: tuple[_Signed, ...]
     not_planned: tuple[NotPlanned, ...]
     lacks: tuple[str, ...] = field(default=(), init=False)
 
 
 def _plan_of(file: _File, document: Any) -> Plan:
     """The plan of a file, with what it lacks. Raises ValueError where that is no field that came later."""
-    plan = _bare(Plan, file, elections=tuple(_bare(PlannedElection, one) for one in file.elections))
+    plan = Plan(**{one.name: getattr(file, one.name) for one in fields(Plan)})
     given, lacks = set[str](), set[str]()
     for kind, name, place, is_given in _fields(plan, document):
         if not is_given and name not in LATER.get(kind, ()):
             raise ValueError(f"{place}: this field is missing")
         (given if is_given else lacks).add(f"{kind}.{name}")
     return replace(plan, lacks=tuple(sorted(lacks - given)))
-
-
-def _bare(kind: type[_Value], held: Any, **others: Any) -> _Value:
-    """A value of the model without what the file adds to it."""
-    return kind(**{one.name: getattr(held, one.name) for one in fields(kind)} | others)  # type: ignore[arg-type]
 
 
 def _fields(value: Any, held: Any, place: str = "") -> Iterator[tuple[str, str, str, bool]]:
@@ -236,13 +172,15 @@ def _fields(value: Any, held: Any, place: str = "") -> Iterator[tuple[str, str, 
 
 
 def _taken(held: Any, place: str = "") -> Any:
-    """A file's document with its moments in milliseconds.
+    """A file's document with its moments in milliseconds, without what says nothing any more.
 
     Raises:
         ValueError: a moment that is none, or a text that is not to be shown on a terminal; names the place.
     """
     if isinstance(held, dict):
-        return {key: _taken(one, f"{place}.{key}" if place else key) for key, one in held.items()}
+        within = f"{place}." if place else ""
+        former = re.sub(r"\d+", "", within)
+        return {key: _taken(one, within + key) for key, one in held.items() if former + key not in _FORMER}
     if isinstance(held, list):
         return [_taken(one, f"{place}[{at}]") for at, one in enumerate(held)]
     try:

@@ -1,16 +1,15 @@
-"""What the fences say of a plan before it is carried out, and what a plan that a person has edited comes down to."""
+"""What the fences say of a plan before it is carried out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.loss_words import loss_in_words
 from kelr.model import TopicPartition
-from kelr.model.plan import Applied, Difference, Ended, Plan, PlannedElection, Unplanned
+from kelr.model.plan import Applied, Ended, Plan
 from kelr.view.applied import DIFFERENCE_COLUMNS, Changed, result_in_words
 from kelr.view.layout import Layout
-from kelr.view.plan_words import elections_in_words, method_in_short, named
+from kelr.view.plan_words import elections_in_words, named
 from kelr.view.styled import Style, Text, plain, styled
 
 
@@ -59,42 +58,6 @@ def checked_in_words(checked: Checked) -> str:
     if checked.done:
         parts.append(f"{len(checked.done)} not needed any more")
     return "; ".join(parts) + "."
-
-
-def edited_lines(layout: Layout, before: Plan, now: Plan) -> Iterator[Text]:
-    """For people: how a plan that was edited differs from what planning its choices now gives."""
-    changes = list(edited_differences(before, now))
-    if not changes:
-        yield plain("Planned again from the present state, it is what the file says.")
-        return
-    yield styled("Planned again from the present state, this differs from the file:", Style.NOTICE)
-    yield from layout.table(DIFFERENCE_COLUMNS, changes)
-
-
-def edited_differences(before: Plan, now: Plan) -> Iterator[Changed]:
-    """For each election of the file, what is otherwise now."""
-    again = {one.address: one for one in now.elections}
-    left = {one.address: one for one in now.not_planned}
-    for old in before.elections:
-        new = again.get(old.address)
-        if new is not None:
-            yield from (Changed(old.address, one) for one in _differences(old, new))
-            continue
-        why = left.get(old.address)
-        reason = "the partition could not be described" if why is None else why.reason
-        kind = Unplanned.REFUSED if why is None else why.why
-        yield Changed(old.address, Difference("election", f"elect {old.elect}", kind.value, reason))
-
-
-def _differences(old: PlannedElection, new: PlannedElection) -> Iterator[Difference]:
-    for field, was, is_now, text in (
-        ("elect", str(old.elect), str(new.elect), ""),
-        ("loss", loss_in_words(old.loss), loss_in_words(new.loss), ""),
-        ("needs", old.consent.value, new.consent.value, "this is asked for now"),
-        ("method", method_in_short(old), method_in_short(new), ""),
-    ):
-        if was != is_now:
-            yield Difference(field, was, is_now, text)
 
 
 def _style(checked: Checked) -> Style:

@@ -311,7 +311,7 @@ def test_the_saved_plan_is_what_verify_reads(kelr: Kelr, carrier: Carrier, tmp_p
 
     kelr("elect", "-e", "unclean", "orders:1", "--yes", "--accept-loss", "19+", *CONNECTION)
     (saved,) = (tmp_path / "state").rglob("plans/*.json")
-    assert read_plan(saved).plan.elections == carrier.plans[0].elections
+    assert read_plan(saved).elections == carrier.plans[0].elections
 
 
 def test_a_designation_of_a_led_partition_is_refused_by_name_and_passed_over_in_a_pattern(

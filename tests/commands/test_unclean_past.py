@@ -184,24 +184,6 @@ def test_elect_says_what_is_not_known(kelr: Kelr, led: Snapshot, cluster: Serve)
     assert said in kelr(*arguments, "--dry-run", "-o", "json").err
 
 
-def test_an_edited_plan_that_is_planned_again_asks_the_record_too(
-    kelr: Kelr, on_record: Snapshot, cluster: Serve, tmp_path: Path
-) -> None:
-    (state,) = on_record.partitions
-    cluster(replace(on_record, partitions=(replace(state, leader=None, isr=(), elr=(1,)),)))
-    file = tmp_path / "plan.json"
-    planned = kelr(
-        "recover", "plan", "orders:0", "-e", "designation", "--designate", "2", "--out", str(file), *CONNECTION
-    )
-    assert planned.code == 0
-    text = file.read_text()
-    assert '"elect": 2' in text
-    file.write_text(text.replace('"elect": 2', '"elect": 3', 1))
-    cluster(on_record)
-    ran = kelr("recover", "apply", str(file), "--dry-run", *CONNECTION)
-    assert SAVE in " ".join(ran.out.split()), ran
-
-
 def test_a_plan_says_what_is_not_known_of_partitions_that_are_well(kelr: Kelr, led: Snapshot, cluster: Serve) -> None:
     cluster(replace(led, logs={AGAIN.address: GAP}))
     said = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -106,12 +105,9 @@ def edited_plan(ground: Ground) -> None:
 
 
 def dead_candidates(ground: Ground) -> None:
-    ground.planned()
-    path = ground.path / "plan.json"
-    document = json.loads(path.read_text())
-    for election in document["elections"]:
-        election["elect"] = 1
-    path.write_text(json.dumps(document))
+    ground.world()
+    wishes = ("--election-type", "designation", "--designate", "1")
+    ground.run("recover", "plan", "orders", *wishes, "--out", "plan.json", *CONNECTION)
     ground.run("recover", "apply", "plan.json", *CONNECTION)
 
 

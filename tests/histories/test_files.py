@@ -386,7 +386,7 @@ def test_a_file_that_was_written_whole_is_there_after_a_power_cut(overwrite: boo
         _put(disk.process(), path if overwrite else path.with_name("other"), b"old")
         write_plan(plan, path, overwrite=overwrite, files=disk.process())
         disk.power_cut()
-        assert read_plan(path, disk.process()).plan == plan
+        assert read_plan(path, disk.process()) == plan
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

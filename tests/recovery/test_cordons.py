@@ -375,6 +375,6 @@ def test_a_plan_file_says_whose_cordon_goes(tmp_path: Path) -> None:
     with_one, without = _plan(_world(3)), _plan(_world())
     write_plan(with_one, tmp_path / "with.json")
     write_plan(without, tmp_path / "without.json")
-    assert read_plan(tmp_path / "with.json").plan.elections[0].uncordons == (3,)
+    assert read_plan(tmp_path / "with.json").elections[0].uncordons == (3,)
     assert "uncordons" not in json.loads((tmp_path / "without.json").read_text())["elections"][0]
-    assert read_plan(tmp_path / "without.json").plan.elections[0].uncordons == ()
+    assert read_plan(tmp_path / "without.json").elections[0].uncordons == ()

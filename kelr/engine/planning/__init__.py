@@ -6,7 +6,7 @@ Kafka's own tools.
 
 from kelr.engine.planning.consent import consent_of, needs_more
 from kelr.engine.planning.fences import after_reordering, asked_of_kafka, differences, hands_over, leads_already
-from kelr.engine.planning.identity import content_of, digest_of, election_digest, plan_digest, plan_id
+from kelr.engine.planning.identity import content_of, digest_of, plan_digest, plan_id
 from kelr.engine.planning.last_look import moved_on, moved_on_reordered
 from kelr.engine.planning.parts import first, only_partitions, only_topics
 from kelr.engine.planning.plan import DEFAULT_LIFETIME_MS, plan_of
@@ -24,7 +24,6 @@ __all__ = [
     "content_of",
     "differences",
     "digest_of",
-    "election_digest",
     "first",
     "hands_over",
     "leads_already",

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from kelr.model import Plan, PlannedElection
+from kelr.model import Plan
 from kelr.model.plan import SPARSE
 
 ID_DIGITS = 12
@@ -22,11 +22,6 @@ def plan_digest(plan: Plan) -> str:
 def plan_id(plan: Plan) -> str:
     """The first 12 hex digits of `plan_digest`: how people and journals name a plan."""
     return plan_digest(plan)[:ID_DIGITS]
-
-
-def election_digest(planned: PlannedElection) -> str:
-    """SHA-256 over one election of a plan, as 64 hex digits."""
-    return digest_of(content_of(planned))
 
 
 def digest_of(content: Any) -> str:

@@ -110,8 +110,6 @@ class Planned:
     file: str
     plan: Plan
     plan_id: str
-    edited: bool
-    """Whether a person has changed it since kelr wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,5 +225,4 @@ def made(material: Material) -> Iterator[tuple[str, str]]:
         yield "audit log", f"{material.done.file}: {count(len(material.done.rows), 'line')}"
         yield "journals", f"{material.done.journals:,}, of which {len(material.done.open_runs):,} are open"
     if material.planned is not None:
-        edited = ", changed by hand since" if material.planned.edited else ""
-        yield "plan", f"{material.planned.file}, {material.planned.plan_id}{edited}"
+        yield "plan", f"{material.planned.file}, {material.planned.plan_id}"
