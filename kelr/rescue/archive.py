@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,23 +45,25 @@ def write_dump(path: Path, *, taken_at_ms: int, overwrite: bool, files: Files = 
     """
     with whole_file(path, _WHAT, overwrite=overwrite, files=files) as raw:
         writer = DumpWriter(raw, taken_at_ms)
-        try:
-            yield writer
-        except BaseException:
-            writer.abandon()
-            raise
+        yield writer
         writer.close()
+
+
+class _Zip(zipfile.ZipFile):
+    """Is not ended when it is collected: then nobody will see the file, and it may be closed already."""
+
+    def __del__(self) -> None:
+        pass
 
 
 class DumpWriter:
     """Takes tails one after the other, each batch by batch, then the manifest."""
 
     def __init__(self, raw: BinaryIO, taken_at_ms: int) -> None:
-        self._zip = zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True)
+        self._zip = _Zip(raw, "w", zipfile.ZIP_STORED, allowZip64=True)
         at_s = max(taken_at_ms // 1000, 315_532_800)  # a zip knows no time before 1980
         self._when = datetime.fromtimestamp(at_s, UTC).timetuple()[:6]
         self._tails: dict[tuple[str, int], int] = {}
-        self._member: IO[bytes] | None = None
 
     def begin(self, tail: SavedTail) -> TailWriter:
         """Begin a tail; `tail` says all that is known of it before its batches are."""
@@ -77,17 +79,9 @@ class DumpWriter:
     def close(self) -> None:
         self._zip.close()
 
-    def abandon(self) -> None:
-        """Let go of a file that nobody will see, so that the zip does not try to end it when it is collected."""
-        for ending in (self._member, self._zip):
-            with suppress(OSError, ValueError):
-                if ending is not None:
-                    ending.close()
-
     def member(self, name: str) -> IO[bytes]:
         """A member of the zip to be written, of any size; one at a time."""
-        self._member = self._zip.open(zipfile.ZipInfo(name, self._when), "w", force_zip64=True)
-        return self._member
+        return self._zip.open(zipfile.ZipInfo(name, self._when), "w", force_zip64=True)
 
 
 class TailWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import zipfile
 from collections.abc import Callable
@@ -42,6 +43,25 @@ def test_batches_are_kept_byte_for_byte(file: Path) -> None:
         assert (saved.batches, saved.records) == (4, 10)
         assert saved.epochs == (SavedEpoch(1, 10, 18), SavedEpoch(2, 18, 21))
         assert saved.lineage == (LineageEntry(1, 18), LineageEntry(2, 21))
+
+
+@pytest.mark.parametrize("moment", ["begin", "finish", "close"])
+def test_a_file_that_is_given_up_leaves_nothing_and_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Ctrl-C at any moment: a zip would try to end itself when it is collected, in a file that is closed by then."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    told: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+    monkeypatch.setattr(archive.DumpWriter, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path / "lost.kelr-rescue", [tail(PIECES, 10, 21)])
+    gc.collect()
+    assert told == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_inside_is_a_segment_named_by_its_first_offset(file: Path) -> None:
