@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them. Without compiled files each of the kelr that tests start compiles all anew.
 UNSET := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential tla properties predictions kerberos longer mutation format demo bench measure scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight histories hindsight-real differential tla properties predictions kerberos longer mutation format follow demo bench measure scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -139,6 +139,12 @@ mutation: $(MUTATION_READY)  ## Break the rules on purpose, one place at a time,
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Two hours: two versions compared, the differential tests, real clusters. FOLLOW_ARGS="--compare-only" takes half a minute.
+follow: ROUNDS ?= 5
+follow: $(READY)  ## Compare a release of Kafka with the one before, and try kelr on it (KAFKA=x.y.z, ROUNDS=, FOLLOW_ARGS=)
+	@test -n "$(KAFKA)" || { echo "make: give the release as KAFKA=x.y.z" >&2; exit 1; }
+	$(UNSET) $(BIN)/python -m tests.follow $(KAFKA) --rounds $(ROUNDS) $(FOLLOW_ARGS)
 
 demo: $(DEMO_READY)  ## Show a real incident on a Kafka cluster that kelr starts
 	$(UNSET) $(DEMO_VENV)/bin/kelr demo $(DEMO_ARGS)

@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--steps", type=int, default=5_000, help="random controller runs compared with each Kafka")
     parser.addoption("--sequences", type=int, default=60, help="random histories of a cluster compared with each Kafka")
     parser.addoption("--seed", type=int, default=966, help="seed of the random controller runs and histories")
+    parser.addoption("--kafka", help="the release to compare, and to run as the newest one (default: all; the lab's)")
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from kelr.lab import Lab, LabSpec
+from kelr.lab.spec import DEFAULT_KAFKA
 
 
 @pytest.fixture(scope="package")
@@ -29,10 +30,10 @@ def lab_40(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def lab_44(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab of the newest Kafka, which a lab is unless told otherwise; one for each module."""
-    with Lab.up(LabSpec(), tmp_path_factory.mktemp("lab") / "4.4.0", owner_pid=os.getpid()) as lab:
-        assert lab.spec.kafka == "4.4.0"
+def lab_newest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab of the newest Kafka, which a lab is unless told otherwise, or of ``--kafka``; one for each module."""
+    kafka = request.config.getoption("--kafka") or DEFAULT_KAFKA
+    with Lab.up(LabSpec(kafka=kafka), tmp_path_factory.mktemp("lab") / kafka, owner_pid=os.getpid()) as lab:
         yield lab
 
 

@@ -89,8 +89,8 @@ def test_a_password_that_a_command_prints(secured: Lab, capsys: pytest.CaptureFi
         told(capsys, "describe", "--context", name)
         admin = AdminClient(resolve(Settings(context=name)).connection().confluent())
         assert len(admin.list_topics(timeout=10).brokers) == 3
-    told(capsys, "context", "import", str(client), "--name", "imported")
-    told(capsys, "context", "test", "imported")
+    told(capsys, "context", "add", "by-file", "--command-config", str(client))
+    told(capsys, "context", "test", "by-file")
     (tmp_path / "pw").write_text("wrong\n", encoding="utf-8")
     _, err = told(capsys, "describe", "--context", "command", code=3)
     assert "kelr config show says where they come from" in err

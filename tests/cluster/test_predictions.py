@@ -46,6 +46,7 @@ from kelr.sources.live import LiveSource
 from tests.cluster.features import ELR, set_features
 from tests.cluster.kafka_topics import assert_same_facts
 from tests.cluster.settled import settled
+from tests.differential.versions import rules_of
 
 PROMISED = {
     "under-min-isr": {Situation.UNDER_MIN_ISR},
@@ -76,8 +77,8 @@ def test_predictions_come_true_on_4_3(lab_43: Lab, incident: str) -> None:
 
 @pytest.mark.longer
 @pytest.mark.parametrize("incident", sorted(INCIDENTS))
-def test_predictions_come_true_on_4_4(lab_44: Lab, incident: str) -> None:
-    _check_predictions(lab_44, incident, rules="elr-4.3")
+def test_predictions_come_true_on_the_newest(lab_newest: Lab, incident: str) -> None:
+    _check_predictions(lab_newest, incident, rules=rules_of(lab_newest.spec.kafka).name)
 
 
 @pytest.mark.parametrize("incident", _few({"last-known-leader"}, sorted(INCIDENTS)))

@@ -1,12 +1,13 @@
 """Every broker and every pair of brokers, in every manner and order, on a real cluster: `make predictions`.
 
-    python -m tests.cluster.whatif_predictions
+    python -m tests.cluster.whatif_predictions [--kafka 4.4.0]
 
 Prints, for each history, how many states of partitions were predicted, and came.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from kelr.engine.outages.scenario import Outage, outage
 from kelr.engine.what_if.assumptions import Assumption
 from kelr.lab import Lab, LabSpec
+from kelr.lab.spec import DEFAULT_KAFKA
 from tests.cluster.whatif_truth import PARTITIONS, Truth, create_topics, kill, stop
 
 BROKERS = (1, 2, 3)
@@ -25,15 +27,18 @@ _MANNERS = tuple(itertools.product((kill, stop), repeat=2))
 
 def main() -> None:
     """Let everything happen, one history after the other."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.whatif_predictions")
+    parser.add_argument("--kafka", default=DEFAULT_KAFKA)
+    kafka = parser.parse_args().kafka
     with tempfile.TemporaryDirectory() as directory:
-        lab = Lab.up(LabSpec(), Path(directory) / "lab", owner_pid=os.getpid())
+        lab = Lab.up(LabSpec(kafka=kafka), Path(directory) / "lab", owner_pid=os.getpid())
         with lab:
             create_topics(lab)
             _run(Truth(lab))
 
 
 def _run(truth: Truth) -> None:
-    print(f"{PARTITIONS} partitions, 3 brokers\n")
+    print(f"Kafka {truth.lab.spec.kafka}, {PARTITIONS} partitions, 3 brokers\n")
     print("| history | states predicted, and come |")
     print("|---|---|")
     began_s = time.monotonic()

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kelr.controller import ELR_4_3
+from kelr.controller import choose_rules
 from kelr.engine.outages.fate import place_of, told
-from kelr.engine.outages.reading import CaseReader
+from kelr.engine.outages.reading import CaseReader, PageOfCases
 from kelr.engine.outages.restarts import caught_up
 from kelr.engine.outages.scenario import Outage, outage
 from kelr.engine.outages.told import partition_fate
@@ -71,11 +71,14 @@ def snapshot_of_topics(lab: Lab) -> Snapshot:
         return take_snapshot(source, select(list(TOPICS)), now_ms=0)
 
 
+def _page(snapshot: Snapshot) -> PageOfCases:
+    reader = CaseReader(snapshot.cluster, choose_rules(snapshot.cluster.features).rules)
+    return reader.page(snapshot.partitions, snapshot.configs, snapshot.first_partition_replicas)
+
+
 def predicted(snapshot: Snapshot, happens: Outage) -> Predicted:
     """What `kelr whatif` says of each partition after an outage in its order."""
-    page = CaseReader(snapshot.cluster, ELR_4_3).page(
-        snapshot.partitions, snapshot.configs, snapshot.first_partition_replicas
-    )
+    page = _page(snapshot)
     fates = [partition_fate(state, seen, happens) for state, seen in page.partitions(lambda _: True)]
     assert all(len(fate.ends) == 1 for fate in fates)
     return {fate.before.address: described(fate.worst.after) for fate in fates}
@@ -83,9 +86,7 @@ def predicted(snapshot: Snapshot, happens: Outage) -> Predicted:
 
 def predicted_in_sync(snapshot: Snapshot, back: Assumption) -> Predicted:
     """What it says of each partition once a broker has come back, and all that are live have caught up."""
-    page = CaseReader(snapshot.cluster, ELR_4_3).page(
-        snapshot.partitions, snapshot.configs, snapshot.first_partition_replicas
-    )
+    page = _page(snapshot)
     found = {}
     for state, seen in page.partitions(lambda _: True):
         blows = place_of(seen.placed, (back,))

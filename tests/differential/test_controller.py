@@ -12,7 +12,7 @@ from tests.differential.controller_driver import History, disagreements, shrunk
 from tests.differential.found import FOUND
 from tests.differential.intents import AssignDirectory, FailDirectory, Register
 from tests.differential.sequences import random_history
-from tests.differential.test_builder import VERSIONS
+from tests.differential.versions import rules_of
 
 EVENTS = 30
 """Random events after a cluster came up with its topics."""
@@ -21,9 +21,8 @@ SAMPLE = 966
 """The seed of the tests about the histories themselves: a small sample reaches rare things with some seeds only."""
 
 
-@pytest.mark.parametrize("kafka", VERSIONS)
 def test_every_history_goes_as_it_goes_in_kafka(kafka: str, sequences: int, seed: int) -> None:
-    rules = VERSIONS[kafka]
+    rules = rules_of(kafka)
     for start in range(0, sequences, BATCH):
         numbers = range(start, min(start + BATCH, sequences))
         histories = [_history(rules, f"{seed} {kafka} {number}") for number in numbers]
@@ -33,9 +32,8 @@ def test_every_history_goes_as_it_goes_in_kafka(kafka: str, sequences: int, seed
                 pytest.fail(f"Kafka {kafka}, seed {seed}, history {number}: {shortest}", pytrace=False)
 
 
-@pytest.mark.parametrize("kafka", VERSIONS)
 def test_what_once_differed_does_so_no_more(kafka: str) -> None:
-    found = disagreements(kafka, VERSIONS[kafka], FOUND.values())
+    found = disagreements(kafka, rules_of(kafka), FOUND.values())
     assert {name: str(parting) for name, parting in zip(FOUND, found, strict=True) if parting is not None} == {}
 
 

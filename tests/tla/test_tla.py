@@ -10,7 +10,7 @@ from hypothesis import given
 
 from kelr.controller import ELR_4_3, KIP966_AGGRESSIVE, KIP966_BALANCED, KIP966_NONE, KRAFT, RuleSet
 from tests.controller.histories import History, histories
-from tests.differential.test_builder import VERSIONS
+from tests.differential.versions import VERSIONS
 from tests.properties import examples
 from tests.simulation.lives import Life, Move, Setup
 from tests.tla.histories import of_apache, of_state_machine

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +23,32 @@ LOG_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:{0}"
 LOG4J_WHERE_KAFKA_NAMES_NONE = "2.25.4"
 
 
-def resolve_lock(kafka: str) -> Lock:
+def write_lock(kafka: str, repositories: Mapping[str, str] | None = None) -> None:
+    """Resolve a Kafka version, and write its lock beside the others.
+
+    Args:
+        repositories: name and address of Maven repositories that have what Maven Central has not: a release candidate.
+    """
+    lock = resolve_lock(kafka, repositories or {})
+    target = Path(__file__).with_name(f"kafka-{kafka}.json")
+    target.write_text(dump_lock(lock), encoding="utf-8")
+    print(f"{target.name}: {len(lock.jars)} jars, {lock.size / 1e6:.0f} MB")
+
+
+def resolve_lock(kafka: str, repositories: Mapping[str, str]) -> Lock:
     """Resolve and download every jar of a Kafka version, and hash it."""
     import jgo  # noqa: PLC0415
 
+    resolve = partial(jgo.resolve, repositories=dict(repositories))
     try:
-        resolved = jgo.resolve(f"{BROKER}+{TOOLS}".format(kafka))
+        resolved = resolve(f"{BROKER}+{TOOLS}".format(kafka))
     except RuntimeError as error:
         print(f"{kafka}: the lab takes the tools of an older version: {error}")
-        resolved = jgo.resolve(BROKER.format(kafka))
+        resolved = resolve(BROKER.format(kafka))
     found = {_name(artifact): artifact for artifact in resolved}
     log4j = found.get("org.apache.logging.log4j:log4j-core")
     binding = LOG_BINDING.format(LOG4J_WHERE_KAFKA_NAMES_NONE if log4j is None else log4j.version)
-    for artifact in jgo.resolve(binding):
+    for artifact in resolve(binding):
         found.setdefault(_name(artifact), artifact)
     return Lock(kafka, tuple(sorted(map(_locked, found.values()), key=lambda jar: jar.coordinates)))
 
@@ -50,10 +65,7 @@ def _locked(artifact: Any) -> LockedJar:
 
 def main(versions: list[str]) -> int:
     for version in versions:
-        lock = resolve_lock(version)
-        target = Path(__file__).with_name(f"kafka-{version}.json")
-        target.write_text(dump_lock(lock), encoding="utf-8")
-        print(f"{target.name}: {len(lock.jars)} jars, {lock.size / 1e6:.0f} MB")
+        write_lock(version)
     return 0 if versions else 2
 
 
