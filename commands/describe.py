@@ -254,7 +254,15 @@ def _summarize(session: Session, source: Source, selection: Selection, pages: It
         counted.add(page.partitions)
         result.add(page)
     targets = [str(target) for target in selection.targets]
-    show_summary(session.output, counted, source=source.name, errors=result.errors, targets=targets)
+    show_summary(
+        session.output,
+        counted,
+        source=source.name,
+        read=result.read,
+        undecided=result.undecided,
+        errors=result.errors,
+        targets=targets,
+    )
     result.unsaved = _unsaved(session, source, selection)
     if result.unsaved and not session.output.format.is_document:
         session.output.note(result.unsaved)

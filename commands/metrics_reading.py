@@ -112,7 +112,7 @@ def _report(look: _Look, found: tuple[MetricFigure, ...], asked: Asked, *, again
     plain = sorted({one.shown for one in asked.endpoints if one.url.startswith("http:")})
     if asked.access.has_secrets and plain:
         notes.append(f"the password or token went to {', '.join(plain)} without TLS")
-    leaderless = computed is not None and (computed.figures["offline_partitions"] or computed.dead_leader)
+    leaderless = computed is not None and (computed.figures.get("offline_partitions") or computed.dead_leader)
     taken = None if computed is None else computed.taken_at_ms or look.at_ms
     return MetricsReport(
         figures=found,

@@ -32,8 +32,9 @@ _MOST_WAITING = 16_384
 class Computed:
     """kelr's figures by metric (`catalog.METRICS`), and what else explains a difference."""
 
-    figures: Mapping[str, int]
-    """One that is missing cannot be computed."""
+    figures: Mapping[str, int | None]
+    """One that is missing cannot be computed; None in place of a 0 that nobody can vouch for: no partition was shown,
+    or some could not be described."""
     unknown: Mapping[str, int]
     """By metric: partitions of which nobody can tell whether they belong to it."""
     cluster: Cluster
@@ -211,11 +212,14 @@ def compute(source: Source) -> Computed:
     for page in survey(source, Selection(), shows_configs=True, as_told=True):
         count.add(page)
     count.settle()
-    figures = {key: count.yes[key] for key in _TESTS} | {"partitions": count.partitions} | _brokers(cluster)
+    whole = bool(count.partitions) and not count.errors
+    counted = {key: count.yes[key] for key in _TESTS} | {"partitions": count.partitions}
+    figures: dict[str, int | None] = {key: found if found or whole else None for key, found in counted.items()}
+    figures |= _brokers(cluster)
     if not choose_rules(cluster.features).rules.recovers:
         del figures["unclean_recoveries"]  # there is no manager whose gauge it could be
     if count.electable is not None:
-        figures["electable_replicas"] = count.electable
+        figures["electable_replicas"] = count.electable if whole else None
     return Computed(
         figures=figures,
         unknown={key: found for key, found in count.unknown.items() if found},

@@ -101,6 +101,7 @@ def _figure(metric: Metric, found: Combined | None, around: Circumstances) -> Me
         scope=metric.scope,
         value=value,
         computed=own,
+        unseen=own is None and around.computed is not None and metric.key in around.computed.figures,
         comparison=comparison,
         why="; ".join(text for text in why if text),
         readings=() if found is None else found.readings,
@@ -162,6 +163,9 @@ def _unread(
         missing = _UNSHIPPED if own is not None or around.computed is None else _NO_MANAGER
         if own is None and around.computed is not None and metric.key in {"global_under_min_isr", "electable_replicas"}:
             missing = _UNSHIPPED
+    unseen = own is None and around.computed is not None and metric.key in around.computed.figures
+    if unseen:
+        missing = f"{_why_not_computed(metric, around)}; {missing if metric.shipped else _UNSHIPPED}"
     if own is None:
         return Comparison.NOT_READ, [missing, *(notes if metric.shipped else [])]
     unknown = around.computed.unknown.get(metric.key, 0) if around.computed is not None else 0
@@ -172,6 +176,9 @@ def _unread(
 def _why_not_computed(metric: Metric, around: Circumstances) -> str:
     if around.computed is None:
         return f"kelr has no figure of its own: {around.not_computed}"
+    if metric.key in around.computed.figures:
+        topics = plural(len(around.computed.errors), "topic")
+        return f"{topics} could not be described" if around.computed.errors else "kelr was shown no partition"
     if metric.key in _ABOUT:
         return ""
     if metric.key == "electable_replicas":

@@ -62,7 +62,7 @@ class MetricFigure:
     value: float | None
     """What the endpoints say together; None where none says it."""
     computed: int | None
-    """What kelr counts; None where it cannot."""
+    """What kelr counts; None where it cannot, or `unseen`."""
     comparison: Comparison
     why: str
     """What explains the difference, or what to know about the metric; empty where there is nothing to say."""
@@ -73,6 +73,8 @@ class MetricFigure:
     """Of the oldest reading that was counted."""
     increase: float | None = None
     """How far a counter rose lately, over all processes that say so."""
+    unseen: bool = False
+    """Whether kelr counts 0 and cannot vouch for it: it was shown no partition, or not all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,24 @@ NOTHING_READ = (
     " kelr doctor --acls"
 )
 """Where nobody showed any partition: said wherever it could be taken for a cluster that is well."""
+NULL_UNSEEN = "null: none of the partitions that were seen, and not all were"
+"""What null stands for in a count (`vouched`)."""
+
+
+def vouched(count: int, *, whole: bool) -> int | None:
+    """A count of partitions, None in place of a 0 that nobody can vouch for.
+
+    Args:
+        whole: whether partitions were seen, and all that were asked for.
+    """
+    return count if count or whole else None
+
+
+def count_text(count: int | None) -> str:
+    """A count in a table: ``1,904``, or ``?`` where it is not known."""
+    return "?" if count is None else f"{count:,}"
+
+
 NOT_KNOWN_WITHOUT_CONTROLLER = (
     "no controller answers, so whether every partition has its leader and min ISR is not known"
 )

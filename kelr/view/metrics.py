@@ -91,7 +91,7 @@ def metrics_view() -> View[MetricFigure]:
                 text=_counted,
                 right=True,
                 type="integer?",
-                about="What kelr counts by the same definition; null: it cannot.",
+                about="What kelr counts by the same definition; null: it cannot, or counts 0 and not all was seen.",
             ),
             Column(
                 "comparison",
@@ -161,7 +161,7 @@ def show_metrics(output: Output, report: MetricsReport) -> None:
 
 def _show_people(output: Output, report: MetricsReport, *, wide: bool) -> None:
     layout = Layout(output.width)
-    rows = [one for one in report.figures if wide or one.value is not None or one.computed is not None]
+    rows = [one for one in report.figures if wide or one.value is not None or one.computed is not None or one.unseen]
     columns = tuple(
         one for one in metrics_view().table_columns(wide=wide) if one.key not in {"from", "age"} or report.asked
     )
@@ -199,7 +199,11 @@ def _headline(report: MetricsReport) -> Iterator[Text]:
     asked = f"{plural(len(report.asked), 'endpoint')} asked" if report.asked else "no endpoint asked"
     heard = f", {silent} not heard" if silent else ""
     about = "no cluster" if report.cluster is None else f"cluster {report.cluster.cluster_id or '?'}"
-    counted = "" if report.partitions is None else f", {report.partitions:,} partitions counted ({report.source})"
+    counted = (
+        "" if report.partitions is None else f", {plural(report.partitions, 'partition')} counted ({report.source})"
+    )
+    if report.partitions == 0:
+        counted = f", no partition seen ({report.source})"
     yield [*styled(about, Style.HEADING), *plain(counted), *plain(f"; {asked}"), *styled(heard, Style.BAD)]
 
 
@@ -213,7 +217,7 @@ def _said(row: MetricFigure) -> Text:
 
 def _counted(row: MetricFigure) -> Text:
     if row.computed is None:
-        return plain("-")
+        return styled("?", Style.NOTICE) if row.unseen else plain("-")
     text = f"{row.computed:,}"
     return styled(text, Style.BAD) if row.computed and row.metric in _BAD_ABOVE_0 else plain(text)
 

@@ -14,14 +14,18 @@ from kelr.view.describe import (
     CLUSTER_HEAD,
     ERRORS_TAIL,
     NOTHING_READ,
+    NULL_UNSEEN,
     cluster_head,
+    count_text,
     error_items,
     explain_command,
     note_errors,
     situation_text,
+    vouched,
 )
 from kelr.view.output import Output
 from kelr.view.replicas import ReplicaMarks
+from kelr.view.styled import plain
 from kelr.view.table import Table
 
 KIND = "kelr/describe-summary"
@@ -103,12 +107,24 @@ class Summary:
 
 
 def show_summary(
-    output: Output, summary: Summary, *, source: str, errors: Sequence[TopicError] = (), targets: Sequence[str] = ()
+    output: Output,
+    summary: Summary,
+    *,
+    source: str,
+    read: int,
+    undecided: int = 0,
+    errors: Sequence[TopicError] = (),
+    targets: Sequence[str] = (),
 ) -> None:
-    """Show situations, then brokers. csv and ndjson hold the situations alone."""
+    """Show situations, then brokers. csv and ndjson hold the situations alone.
+
+    Args:
+        read: partitions that were looked at; the filters let those of the summary through.
+        undecided: partitions that the filters could not judge.
+    """
     summary.settle()
     brokers = [summary.brokers[broker] for broker in sorted(summary.brokers)]
-    broker_columns = _broker_columns(summary.cluster)
+    broker_columns = _broker_columns(summary.cluster, whole=bool(read) and not undecided and not errors)
     command = explain_command(targets, errors) if summary.leaderless else None
     view: View[Situation] = summary_view(summary)
     with output.listing(view, cluster_head(summary.cluster, source)) as listing:
@@ -116,6 +132,8 @@ def show_summary(
         listing.finish(
             {
                 "partitions": summary.partitions,
+                "read": read,
+                "undecided": undecided,
                 "brokers": [_broker_item(broker_columns, broker) for broker in brokers],
                 "errors": error_items(errors),
                 "next": None if command is None else output.next_command(command),
@@ -127,7 +145,7 @@ def show_summary(
         output.stdout.writelines(line + "\n" for line in table.lines(brokers))
     if not output.format.is_document:
         note_errors(output, errors)
-        if not summary.partitions and not errors:
+        if not read and not errors:
             output.note(NOTHING_READ)
         if command is not None:
             output.next(command)
@@ -140,7 +158,13 @@ def summary_view(summary: Summary) -> View[Situation]:
 
 _TAIL = (
     Fact("partitions", "integer", "Partitions that were counted."),
-    Fact("brokers", "object[]", "Each broker: status, rack, and what it is to these partitions."),
+    Fact("read", "integer", "Partitions that were looked at; the filters let those that are counted through."),
+    Fact("undecided", "integer", "Partitions that the filters could not judge."),
+    Fact(
+        "brokers",
+        "object[]",
+        f"Each broker: status, rack, and what it is to these partitions; a count that is {NULL_UNSEEN}.",
+    ),
 )
 
 
@@ -158,23 +182,29 @@ def _situation_columns(summary: Summary) -> tuple[Column[Situation], ...]:
     )
 
 
-def _broker_columns(cluster: Cluster) -> tuple[Column[BrokerCount], ...]:
+def _broker_columns(cluster: Cluster, *, whole: bool) -> tuple[Column[BrokerCount], ...]:
     marks = ReplicaMarks(cluster)
 
     def rack(row: BrokerCount) -> Json:
         broker = cluster.broker(row.broker)
         return None if broker is None else broker.rack
 
+    def count(key: str, title: str) -> Column[BrokerCount]:
+        def value(row: BrokerCount) -> int | None:
+            return vouched(getattr(row, key), whole=whole)
+
+        return Column(key, title, value=value, text=lambda row: plain(count_text(value(row))), right=True)
+
     return (
         Column("broker", "BROKER", value=lambda row: row.broker, text=lambda row: (marks.one(row.broker),)),
         Column("status", "STATUS", value=lambda row: str(cluster.status(row.broker))),
         Column("rack", "RACK", value=rack),
-        Column("leads", "LEADS", value=lambda row: row.leads, right=True),
-        Column("replicas", "REPLICAS", value=lambda row: row.replicas, right=True),
-        Column("in_isr", "IN ISR", value=lambda row: row.in_isr, right=True),
-        Column("in_elr", "IN ELR", value=lambda row: row.in_elr, right=True),
-        Column("last_known", "LAST KNOWN", value=lambda row: row.last_known, right=True),
-        Column("awaited", "AWAITED BY", value=lambda row: row.awaited, right=True),
+        count("leads", "LEADS"),
+        count("replicas", "REPLICAS"),
+        count("in_isr", "IN ISR"),
+        count("in_elr", "IN ELR"),
+        count("last_known", "LAST KNOWN"),
+        count("awaited", "AWAITED BY"),
     )
 
 

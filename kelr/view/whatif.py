@@ -14,7 +14,7 @@ from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree
 from kelr.model import Cluster, PartitionState, TopicError
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
-from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
@@ -43,6 +43,7 @@ def whatif_view() -> View[PartitionFate]:
     return View(
         KIND,
         (*_machine_columns(), *_people_columns()),
+        version=2,
         head=(*HEAD, Fact("outage", "string", "What is assumed to happen, in words.")),
         tail=(
             Fact("partitions", "integer", "Partitions that were looked at."),
@@ -50,13 +51,14 @@ def whatif_view() -> View[PartitionFate]:
             Fact(
                 "now",
                 "object",
-                "How many are in each standing before; those that may be compared with `then` are `..._or_worse`.",
+                "How many are in each standing before; those that may be compared with `then` are `..._or_worse`;"
+                f" {NULL_UNSEEN}.",
             ),
             Fact("then", "object", "How many are in each standing after."),
             Fact("new", "object", "How many come into each standing."),
             Fact(
                 "order_matters",
-                "integer",
+                "integer?",
                 "For how many it makes a difference in which order the brokers go, or how those stopped that return.",
             ),
             NOTES,
@@ -160,6 +162,7 @@ def _moved(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> Tex
 class _Total:
     shape: Shape
     tally: Tally
+    whole: bool
 
     @property
     def title(self) -> str:
@@ -191,17 +194,20 @@ _ONLY_THEN = frozenset({Standing.MAY_LOSE, Standing.LEADER_MOVES, Standing.CHANG
 
 
 def _now(row: _Total) -> Text:
-    return plain("" if row.shape.flag in _ONLY_THEN else f"{row.now:,}")
+    return plain("" if row.shape.flag in _ONLY_THEN else count_text(vouched(row.now, whole=row.whole)))
 
 
 def _new(row: _Total) -> Text:
+    if not row.new and not row.whole and row.shape.flag not in _ONLY_THEN:
+        return plain("?")
     return styled(f"+{row.new:,}", row.shape.style) if row.new and row.shape.flag not in _ONLY_THEN else plain("")
 
 
 def _then(row: _Total) -> Text:
     # Logs are not read: more may be lost.
     more = "+" if row.shape.flag is Standing.MAY_LOSE else ""
-    return styled(f"{row.then:,}{more}", row.shape.style if row.then else Style.PLAIN)
+    count = vouched(row.then, whole=row.whole)
+    return styled("?" if count is None else f"{count:,}{more}", row.shape.style if row.then else Style.PLAIN)
 
 
 _TOTALS: tuple[Column[_Total], ...] = (
@@ -213,10 +219,14 @@ _TOTALS: tuple[Column[_Total], ...] = (
 _ALWAYS = frozenset({Standing.MAY_LOSE, Standing.LEADERLESS, Standing.UNDER_MIN_ISR, Standing.LAST_REPLICA})
 
 
-def totals_lines(layout: Layout, tally: Tally) -> Iterator[Text]:
-    """The table of totals; what there is none of is left out, but for the four that everybody asks for."""
+def totals_lines(layout: Layout, tally: Tally, *, whole: bool) -> Iterator[Text]:
+    """The table of totals; what there is none of is left out, but for the four that everybody asks for.
+
+    Args:
+        whole: as for `vouched`.
+    """
     rows = [
-        _Total(shape, tally)
+        _Total(shape, tally, whole)
         for shape in SHAPES
         if shape.flag in _ALWAYS or tally.then[shape.flag] or tally.now[shape.flag]
     ]
@@ -276,8 +286,9 @@ class OutageReport:
         notes = notes_of(self._rules, self._cluster, tally.doubts, tally.depends, in_order=not tally.outage.at_once)
         notes.append(NO_LOGS_READ if tally.partitions else NOTHING_READ)
         affected = tally.new[Standing.CHANGED] or max(tally.new.values(), default=0)
+        whole = bool(tally.partitions) and not errors
         if self._listing is None:
-            self._show(affected)
+            self._show(affected, whole=whole)
         else:
             if affected > self._shown:
                 notes.append(f"{affected - self._shown:,} more partitions change; --all lists them")
@@ -285,10 +296,10 @@ class OutageReport:
                 {
                     "partitions": tally.partitions,
                     "listed": self._shown,
-                    "now": counts_of(tally.now, tally.now_or_worse),
-                    "then": counts_of(tally.then, tally.then_or_worse),
-                    "new": counts_of(tally.new, tally.new_or_worse),
-                    "order_matters": tally.depends,
+                    "now": counts_of(tally.now, tally.now_or_worse, whole=whole),
+                    "then": counts_of(tally.then, tally.then_or_worse, whole=whole),
+                    "new": counts_of(tally.new, tally.new_or_worse, whole=whole),
+                    "order_matters": vouched(tally.depends, whole=whole),
                     "notes": notes,
                     "errors": error_items(errors),
                     "next": output.next_command(next_command),
@@ -300,12 +311,12 @@ class OutageReport:
             note_errors(output, errors)
             output.next(next_command)
 
-    def _show(self, affected: int) -> None:
+    def _show(self, affected: int, *, whole: bool) -> None:
         output, tally = self._output, self._tally
         layout = Layout(output.width)
         for line in layout.lines(_headline(tally, self._rules, self._cluster)):
             output.line(line)
-        for line in totals_lines(layout, tally):
+        for line in totals_lines(layout, tally, whole=whole):
             output.line(line)
         worth = [fate for _, _, fate in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
         if not worth:
@@ -329,6 +340,8 @@ def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
         count = new[worst.flag]
         verb = agree(count, *_VERBS[worst.flag])
         verdict = styled(f"{count:,} of {tally.partitions:,} partitions {verb}", worst.style)
+    elif not tally.partitions:
+        verdict = styled("UNKNOWN: no partition was seen", Style.NOTICE)
     elif better := _better(tally):
         verdict = [*not_known(cluster), *plain(better)]
     elif tally.new[Standing.CHANGED]:

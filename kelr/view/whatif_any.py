@@ -12,11 +12,11 @@ from kelr.engine.outages.worst import SetCounts
 from kelr.engine.words import agree, plural
 from kelr.model import Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
-from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, error_items, note_errors, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NO_LOGS_READ, NOTES, SHAPES, Shape, counts_of, head_of, not_known, notes_of
+from kelr.view.whatif_words import HEAD, NO_LOGS_READ, NOTES, SHAPES, counts_of, head_of, not_known, notes_of
 
 KIND = "kelr/whatif-any"
 _SHOWN = (
@@ -29,8 +29,12 @@ _SHOWN = (
 )
 
 
-def any_view(cluster: Cluster) -> View[SetCounts]:
-    """One item for each set of brokers."""
+def any_view(cluster: Cluster, *, whole: bool = True) -> View[SetCounts]:
+    """One item for each set of brokers.
+
+    Args:
+        whole: as for `vouched`.
+    """
     return View(
         KIND,
         (
@@ -39,20 +43,21 @@ def any_view(cluster: Cluster) -> View[SetCounts]:
             *(
                 datum(
                     shape.name.replace("-", "_"),
-                    "integer",
-                    f"Partitions that come into: {shape.title.strip()}.",
-                    _count(shape),
+                    "integer?",
+                    f"Partitions that come into: {shape.title.strip()}; {NULL_UNSEEN}.",
+                    _Count(shape.flag, whole),
                 )
                 for shape in SHAPES
             ),
             datum(
                 "order_matters",
-                "integer",
+                "integer?",
                 "Partitions for which the order makes a difference.",
-                lambda row: row.depends,
+                lambda row: vouched(row.depends, whole=whole),
             ),
-            *_people_columns(cluster),
+            *_people_columns(cluster, whole=whole),
         ),
+        version=2,
         head=(
             *HEAD,
             Fact("size", "integer", "How many brokers go at once."),
@@ -69,16 +74,13 @@ def any_view(cluster: Cluster) -> View[SetCounts]:
     )
 
 
-def _count(shape: Shape) -> _Count:
-    return _Count(shape.flag)
-
-
 @dataclass(frozen=True, slots=True)
 class _Count:
     flag: Standing
+    whole: bool
 
     def __call__(self, row: SetCounts) -> Json:
-        return row.new[self.flag]
+        return vouched(row.new[self.flag], whole=self.whole)
 
 
 def _racks(row: SetCounts, cluster: Cluster) -> list[str]:
@@ -86,12 +88,14 @@ def _racks(row: SetCounts, cluster: Cluster) -> list[str]:
     return list(dict.fromkeys(broker.rack for broker in known if broker is not None and broker.rack is not None))
 
 
-def _people_columns(cluster: Cluster) -> tuple[Column[SetCounts], ...]:
+def _people_columns(cluster: Cluster, *, whole: bool) -> tuple[Column[SetCounts], ...]:
     def shown(flag: Standing, title: str, yields: int) -> Column[SetCounts]:
         style = next(shape.style for shape in SHAPES if shape.flag is flag)
 
         def text(row: SetCounts) -> Text:
             count = row.new[flag]
+            if not count and not whole:
+                return plain("?")
             if flag is Standing.MAY_LOSE:
                 # Logs are not read: more may be lost.
                 return styled(f"{count:,}+", style) if count else plain("0+")
@@ -160,12 +164,13 @@ def show_any(
     left = report.sets - len(report.worst)
     if left > 0:
         notes.append(f"{left:,} more sets, none worse than the last one here; --all lists them")
-    view = any_view(cluster)
+    whole = bool(report.partitions) and not errors
+    view = any_view(cluster, whole=whole)
     if output.format.for_people:
         layout = Layout(output.width)
         for line in layout.lines(_headline(report, rules, cluster)):
             output.line(line)
-        for line in layout.table(_people_columns(cluster), report.worst):
+        for line in layout.table(_people_columns(cluster, whole=whole), report.worst):
             output.line(line)
     else:
         head = {**head_of(cluster, source, rules), "size": report.size, "clean": report.clean}
@@ -176,7 +181,7 @@ def show_any(
                     "partitions": report.partitions,
                     "sets": report.sets,
                     "listed": len(report.worst),
-                    "now": counts_of(report.now),
+                    "now": counts_of(report.now, whole=whole),
                     "notes": notes,
                     "errors": error_items(errors),
                     "next": output.next_command(next_command),

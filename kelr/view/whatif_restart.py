@@ -10,7 +10,7 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import BrokerStatus, Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
-from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import named
@@ -21,8 +21,12 @@ KIND = "kelr/whatif-restart"
 WAIT = "Each step waits until the broker before is in sync again: kelr describe --under-replicated shows nobody."
 
 
-def restart_view() -> View[RestartStep]:
-    """One item for each step."""
+def restart_view(*, whole: bool = True) -> View[RestartStep]:
+    """One item for each step.
+
+    Args:
+        whole: as for `vouched`.
+    """
     return View(
         KIND,
         (
@@ -30,17 +34,23 @@ def restart_view() -> View[RestartStep]:
             datum("action", "string", f"{' or '.join(Action)}.", lambda row: str(row.action)),
             datum("rack", "string?", "Its rack; null: it tells none."),
             datum("safe", "boolean", "Whether every partition keeps what it has to.", lambda row: row.safe),
-            datum("leader_moves", "integer", "Partitions whose leader moves.", lambda row: row.moves),
+            datum(
+                "leader_moves",
+                "integer?",
+                f"Partitions whose leader moves; {NULL_UNSEEN}.",
+                lambda row: vouched(row.moves, whole=whole),
+            ),
             datum(
                 "last_replica",
-                "integer",
-                "Partitions of which one replica alone is in sync meanwhile.",
-                lambda row: row.last,
+                "integer?",
+                f"Partitions of which one replica alone is in sync meanwhile; {NULL_UNSEEN}.",
+                lambda row: vouched(row.last, whole=whole),
             ),
             datum("reason", "string", "Why it is its turn."),
             datum("blocked", "object[]", "What forbids the step.", lambda row: [_blocked(one) for one in row.blocked]),
-            *_people_columns(),
+            *_people_columns(whole=whole),
         ),
+        version=2,
         head=(
             *HEAD,
             Fact("keep", "string", f"What every partition has to keep: {' or '.join(Keep)}."),
@@ -65,15 +75,16 @@ def _blocked(one: Blocked) -> Mapping[str, Json]:
     }
 
 
-def _people_columns() -> tuple[Column[RestartStep], ...]:
+def _people_columns(*, whole: bool) -> tuple[Column[RestartStep], ...]:
+    def moves(row: RestartStep) -> Text:
+        return plain(count_text(vouched(row.moves, whole=whole)))
+
     return (
         Column("who", "BROKER", text=lambda row: plain(str(row.broker)), right=True, shown=Shown.PEOPLE),
         Column("where", "RACK", text=lambda row: plain(row.rack or "-"), shown=Shown.PEOPLE, yields=2),
         Column("do", "DO", text=lambda row: plain(row.action.value), shown=Shown.PEOPLE),
         Column("verdict", "SAFE", text=_verdict, shown=Shown.PEOPLE),
-        Column(
-            "moves", "LEADERS MOVE", text=lambda row: plain(f"{row.moves:,}"), right=True, shown=Shown.PEOPLE, yields=1
-        ),
+        Column("moves", "LEADERS MOVE", text=moves, right=True, shown=Shown.PEOPLE, yields=1),
         Column("why", "WHY", text=lambda row: plain(row.reason), shown=Shown.PEOPLE, prose=True),
     )
 
@@ -103,13 +114,14 @@ def show_restarts(
     Args:
         limit: so many reasons are shown to people.
     """
+    whole = bool(plan.partitions) and not errors
     every = [*notes_of(rules, cluster, {}, 0), *([] if plan.partitions else [NOTHING_READ]), *notes]
     if output.format.for_people:
-        for line in _lines(plan, cluster, rules, Layout(output.width), limit):
+        for line in _lines(plan, cluster, rules, Layout(output.width), limit, whole=whole):
             output.line(line)
     else:
         head = {**head_of(cluster, source, rules), "keep": str(plan.keep)}
-        with output.listing(restart_view(), head) as listing:
+        with output.listing(restart_view(whole=whole), head) as listing:
             listing.add(plan.steps)
             listing.finish(
                 {
@@ -129,12 +141,12 @@ def show_restarts(
 
 
 def _lines(
-    plan: RestartPlan, cluster: Cluster, rules: ChosenRules, layout: Layout, limit: int | None
+    plan: RestartPlan, cluster: Cluster, rules: ChosenRules, layout: Layout, limit: int | None, *, whole: bool
 ) -> Iterator[Text]:
     yield from layout.lines(_headline(plan, rules, cluster))
     for one in plan.unhealthy:
         yield from layout.lines([*styled("Now: ", Style.NOTICE), *plain(f"{_which(one)} {_title(one)}")])
-    yield from layout.table(_people_columns(), plan.steps)
+    yield from layout.table(_people_columns(whole=whole), plan.steps)
     blocks = list(_blocks(plan, cluster))
     for text in blocks[:limit]:
         yield from layout.lines(text)

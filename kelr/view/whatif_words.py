@@ -11,7 +11,7 @@ from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import Cluster, ElectedBy
 from kelr.view.columns import Fact, Json
-from kelr.view.describe import CLUSTER_HEAD, cluster_head
+from kelr.view.describe import CLUSTER_HEAD, cluster_head, vouched
 from kelr.view.styled import Style, Text, styled
 
 
@@ -61,15 +61,20 @@ def names_of(flags: Standing) -> list[str]:
     return [shape.name for shape in SHAPES if flags & shape.flag]
 
 
-def counts_of(counts: Mapping[Standing, int], or_worse: Mapping[Standing, int] | None = None) -> dict[str, Json]:
+def counts_of(
+    counts: Mapping[Standing, int], or_worse: Mapping[Standing, int] | None = None, *, whole: bool
+) -> dict[str, Json]:
     """Counts as documents have them: every flag, also where there is none.
 
     Args:
         or_worse: for some flags the partitions that have it or a worse one (`OR_WORSE`).
+        whole: as for `vouched`.
     """
     found = {shape.name.replace("-", "_"): counts.get(shape.flag, 0) for shape in SHAPES}
-    worse = {f"{shape.name.replace('-', '_')}_or_worse": shape.flag for shape in SHAPES if shape.flag in OR_WORSE}
-    return {**found, **({} if or_worse is None else {name: or_worse.get(flag, 0) for name, flag in worse.items()})}
+    for shape in SHAPES if or_worse is not None else ():
+        if shape.flag in OR_WORSE:
+            found[f"{shape.name.replace('-', '_')}_or_worse"] = (or_worse or {}).get(shape.flag, 0)
+    return {name: vouched(count, whole=whole) for name, count in found.items()}
 
 
 def short_of(fate: PartitionFate) -> Shape:

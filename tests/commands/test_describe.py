@@ -249,7 +249,19 @@ def test_an_empty_list_may_be_one_of_what_the_principal_sees(kelr: Kelr, cluster
     )
     assert (kelr("describe").err, kelr("describe", "--summary").err) == (said, said)
     assert json.loads(kelr("describe", "-o", "json").out)["notes"] == [said.rstrip("\n")]
+    rows = [line.split() for line in kelr("describe", "--summary").out.splitlines() if line.split()[:1] == ["2"]]
+    assert [row[-6:] for row in rows] == [["?"] * 6]
+    brokers = json.loads(kelr("describe", "--summary", "-o", "json").out)["brokers"]
+    assert {row["leads"] for row in brokers} == {None}
     assert [kelr("describe", *more).code for more in ((), ("--check",), ("--leaderless", "--check"))] == [0, 1, 1]
+
+
+def test_filters_that_let_nothing_through_are_no_sign_that_nothing_was_seen(kelr: Kelr) -> None:
+    ran = kelr("describe", "--summary", "--situation", "no-live-replica")
+    assert "no partition was found" not in ran.err
+    document = json.loads(kelr("describe", "--summary", "--situation", "no-live-replica", "-o", "json").out)
+    assert (document["partitions"], document["read"] > 0, document["undecided"]) == (0, True, 0)
+    assert {row["leads"] for row in document["brokers"]} == {0}
 
 
 def test_elr_off_is_given_as_the_reason(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:

@@ -392,3 +392,18 @@ def test_a_cluster_that_shows_nothing_is_not_one_that_is_well(live: Callable[[Sn
     assert ran.out.splitlines()[-1] == " no partition was seen, so nothing is known to be well"
     assert "no partition was found: brokers leave topics" in ran.err
     assert kelr("metrics", "-b", "kafka-1:9092", "--check").code == 1
+    cells = [line.split() for line in ran.out.splitlines() if "offline partitions" in line]
+    assert [one[2:4] for one in cells] == [["-", "?"]], ran.out
+    items = {one["metric"]: one for one in json.loads(kelr("metrics", "-b", "kafka-1:9092", "-o", "json").out)["items"]}
+    assert {items[one]["computed"] for one in ("offline_partitions", "partitions", "under_min_isr")} == {None}
+    assert items["active_brokers"]["computed"] == 2
+
+
+@respx.mock
+def test_a_gauge_of_0_is_not_the_same_as_nothing_seen(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    respx.get("http://c1/metrics").mock(return_value=controller(0))
+    live(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    document = json.loads(kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092", "-o", "json").out)
+    (offline,) = [one for one in document["items"] if one["metric"] == "offline_partitions"]
+    assert (offline["value"], offline["computed"], offline["comparison"]) == (0, None, "not-comparable")
+    assert "kelr was shown no partition" in offline["why"]

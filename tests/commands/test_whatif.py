@@ -22,6 +22,7 @@ from kelr.model import (
     PartitionState,
     Snapshot,
     TopicConfig,
+    TopicError,
 )
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
@@ -244,8 +245,25 @@ def test_where_no_partition_is_found_nothing_is_called_safe(
     assert ran.code == 1
     assert "Safe:" not in ran.out
     assert "no partition was found: brokers leave topics that this principal may not describe out" in ran.err
-    notes = json.loads(kelr("whatif", *question, "-o", "json").out)["notes"]
-    assert any("nothing is known to be safe" in note for note in notes)
+    document = json.loads(kelr("whatif", *question, "-o", "json").out)
+    assert any("nothing is known to be safe" in note for note in document["notes"])
+    # Nor is any count 0: not in a cell, not in a document.
+    cells = ran.out.replace("If any 2", "").replace("broker 1", "").split()
+    assert [cell for cell in cells if cell.rstrip("+") == "0"] == []
+    counts = [document.get(one, {}) for one in ("now", "then", "new")]
+    counts += [{key: row[key] for key in row if type(row[key]) is int and key != "broker"} for row in document["items"]]
+    assert {value for found in counts for value in found.values()} <= {None}
+    if question != ("--restart", "1"):
+        assert "?" in cells
+
+
+def test_where_some_topics_could_not_be_described_a_count_of_none_is_not_known(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    error = TopicError("orders", "TOPIC_AUTHORIZATION_FAILED", "")
+    cluster(replace(HEALTHY, topic_errors=(error,)))
+    totals = [line.split() for line in kelr("whatif", "--kill", "1").out.splitlines() if line.startswith(" without ")]
+    assert [one[2:] for one in totals] == [["?", "?", "?"]], totals
 
 
 def test_a_cluster_without_brokers_is_not_called_safe(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
