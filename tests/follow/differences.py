@@ -10,7 +10,7 @@ from difflib import unified_diff
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kelr.controller import choose_rules
+from kelr.controller import ChosenRules, choose_rules
 from kelr.engine.checkup.features import KNOWN_FEATURES
 from kelr.engine.checkup.metadata_versions import version_name
 from kelr.lab.locks import locked_versions
@@ -23,6 +23,8 @@ from tests.follow.facts import Facts, Name, artifacts_of, jars_of, named_classes
 from tests.messages import test_schemas as schemas
 
 _KNOWN = Path(__file__).with_name("known.toml")
+_UNSEEN = 10_000
+"""A metadata.version of no release."""
 _CALL = re.compile(r"\b(?:(?:Interface)?Method|read) (\S+?):")
 
 
@@ -97,9 +99,15 @@ def gaps(kafka: str, facts: Facts) -> Iterator[Difference]:
             text = f"kelr offers the key for GetReplicaLogInfo, and it is {value}"
             yield _gap("api", more[0], text=text)
     newest = int(facts["feature", METADATA_FEATURE].rpartition(" ")[2])
-    chosen = choose_rules(Features({METADATA_FEATURE: newest, ELR_FEATURE: 1}, {METADATA_FEATURE: newest}))
+    chosen = _chosen(newest)
     if not chosen.certain:
         yield _gap("rules", chosen.rules.name, text=f"kelr is not certain of them: {chosen.reason}")
+    if _chosen(_UNSEEN).certain:
+        yield _gap("rules", "newer", text="kelr is certain of the rules of releases that nobody has seen")
+
+
+def _chosen(level: int) -> ChosenRules:
+    return choose_rules(Features({METADATA_FEATURE: level, ELR_FEATURE: 1}, {METADATA_FEATURE: level}))
 
 
 def _gap(*name: str, text: str) -> Difference:

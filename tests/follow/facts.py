@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from jgo.constants import MAVEN_CENTRAL_URL
 from jgo.maven import MavenContext
 
 import kelr
@@ -57,7 +58,8 @@ def jars_of(kafka: str, repository: str | None = None) -> tuple[Path, ...]:
 
     def from_there(jar: LockedJar, staging: Path) -> Path:
         group, artifact, version = jar.coordinates.split(":")
-        context = MavenContext(repo_cache=staging, timeout=15, remote_repos={"candidate": repository})
+        places = {"central": MAVEN_CENTRAL_URL, "candidate": repository}
+        context = MavenContext(repo_cache=staging, timeout=15, remote_repos=places)
         return Path(context.project(group, artifact).at_version(version).artifact().resolve())
 
     return obtain_jars(load_lock(kafka), cache_directory(), report=print, download=from_there if repository else None)

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from kelr.controller import rules
 from kelr.engine.checkup import metadata_versions
 from kelr.messages import metadata
 from tests.follow import differences as found_by
@@ -122,6 +123,7 @@ def test_what_kelr_lacks_is_found(newest: Facts, monkeypatch: pytest.MonkeyPatch
     )
     monkeypatch.setattr(found_by, "KNOWN_FEATURES", found_by.KNOWN_FEATURES - {"share.version"})
     monkeypatch.setattr(found_by, "FIRST_FREE_KEY", 93)
+    monkeypatch.setattr(rules, "_NEWEST_CHECKED", 20_000)
     assert {one.key for one in gaps(NEWEST, newest)} == {
         "kelr record UnregisterControllerRecord",
         *(f"kelr feature metadata.version {level}" for level in range(31, 35)),
@@ -130,6 +132,7 @@ def test_what_kelr_lacks_is_found(newest: Facts, monkeypatch: pytest.MonkeyPatch
         "kelr feature share.version 2",
         "kelr api 93",
         "kelr api 94",
+        "kelr rules newer",
     }
 
 
