@@ -107,6 +107,8 @@ def test_nothing_unclassified_and_no_empty_classification_goes_by() -> None:
 
 @pytest.fixture(scope="module")
 def newest() -> Facts:
+    if shutil.which("javap") is None:
+        pytest.skip("needs a JDK")
     return read_facts(jars_of(NEWEST), (), frozenset())
 
 
