@@ -91,7 +91,7 @@ def show(
         typer.Argument(
             metavar="NAME",
             autocompletion=complete.contexts,
-            help="Which context; the current one unless told otherwise.",
+            help="Which context (default: the current one).",
         ),
     ] = None,
 ) -> None:

@@ -35,7 +35,7 @@ def try_out(
         typer.Argument(
             metavar="NAME",
             autocompletion=complete.contexts,
-            help="Which context; the current one unless told otherwise.",
+            help="Which context (default: the current one).",
         ),
     ] = None,
     *,
@@ -43,7 +43,7 @@ def try_out(
         bool, typer.Option("--pin", help="Write down the cluster's id: any other cluster is refused from now on.")
     ] = False,
     timeout_s: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", help="How long to wait; 30 unless told otherwise.")
+        float | None, typer.Option("--timeout", metavar="SECONDS", help="How long to wait (default: 30 s).")
     ] = None,
 ) -> None:
     """Connect with a context, and show what the cluster says of itself.

@@ -30,7 +30,7 @@ Simulated = Annotated[
     bool, typer.Option("--simulated", help="A cluster inside kelr with all of KIP-966: no Java, no download.")
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the cluster up, and say what to try on it.")]
-Kafka = Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka; 4.4.0 unless told.")]
+Kafka = Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka (default: 4.4.0).")]
 Directory = Annotated[
     Path | None,
     typer.Option("--dir", metavar="DIR", help="Where the demo's cluster lives; a folder of its own by default."),

@@ -106,7 +106,7 @@ PageSize = Annotated[
 
 Watch = Annotated[bool, typer.Option("--watch", help="Renew the table until q or Ctrl-C; `kelr watch` shows more.")]
 Interval = Annotated[
-    str | None, typer.Option("--interval", metavar="TIME", help="With --watch: how often; 2s unless told.")
+    str | None, typer.Option("--interval", metavar="TIME", help="With --watch: how often (default: 2s).")
 ]
 
 

@@ -17,7 +17,7 @@ Arguments = Annotated[
     typer.Argument(
         metavar="TARGET",
         autocompletion=complete.targets,
-        help="TOPIC, TOPIC:3, TOPIC:0,4-7, a pattern; with --acls the words of a command. Everything unless told.",
+        help="TOPIC, TOPIC:3, TOPIC:0,4-7, a pattern; with --acls the words of a command. Default: everything.",
         show_default=False,
     ),
 ]

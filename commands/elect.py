@@ -81,7 +81,7 @@ Window = Annotated[
     typer.Option(
         "--window",
         metavar="SECONDS",
-        help="How long longest_log_aggressive gathers answers; 5 unless told otherwise.",
+        help="How long longest_log_aggressive gathers answers (default: 5 s).",
     ),
 ]
 Logs = Annotated[

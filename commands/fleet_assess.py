@@ -56,7 +56,7 @@ Check = Annotated[
 ]
 FailOn = Annotated[
     str,
-    typer.Option("--fail-on", metavar="WHAT,...", help=f"What --check looks for; {FAIL_ON} unless told otherwise."),
+    typer.Option("--fail-on", metavar="WHAT,...", help=f"What --check looks for (default: {FAIL_ON})."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Show every scenario.")]
 

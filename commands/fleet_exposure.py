@@ -41,7 +41,7 @@ OfCluster = Annotated[
     list[str] | None,
     typer.Option("--cluster", metavar="ID", help="Only this cluster, by id or name. Can be repeated."),
 ]
-Top = Annotated[int, typer.Option("--top", min=1, metavar="N", help="Show so many rows; 20 unless told.")]
+Top = Annotated[int, typer.Option("--top", min=1, metavar="N", help="Show so many rows (default: 20).")]
 Budget = Annotated[
     list[str] | None,
     typer.Option(

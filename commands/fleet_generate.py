@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that is not there yet, or empty.")]
-Clusters = Annotated[int, typer.Option("--clusters", metavar="N", help="How many clusters; 8 unless told.")]
+Clusters = Annotated[int, typer.Option("--clusters", metavar="N", help="How many clusters (default: 8).")]
 Partitions = Annotated[
-    int, typer.Option("--partitions", metavar="N", help="Partitions of all clusters together; 4000 unless told.")
+    int, typer.Option("--partitions", metavar="N", help="Partitions of all clusters together (default: 4000).")
 ]
 Brokers = Annotated[
     int,
-    typer.Option("--brokers", metavar="N", help="Brokers of the largest cluster, 12 unless told; others have fewer."),
+    typer.Option("--brokers", metavar="N", help="Brokers of the largest cluster; others have fewer (default: 12)."),
 ]
-Racks = Annotated[int, typer.Option("--racks", metavar="N", help="Racks of each cluster; 3 unless told.")]
-Weeks = Annotated[int, typer.Option("--weeks", metavar="N", help="How long they live; 4 unless told.")]
+Racks = Annotated[int, typer.Option("--racks", metavar="N", help="Racks of each cluster (default: 3).")]
+Weeks = Annotated[int, typer.Option("--weeks", metavar="N", help="How long they live (default: 4).")]
 Incidents = Annotated[
     int,
     typer.Option(
-        "--incidents", metavar="N", help="Incidents of each cluster, 3 unless told, and one that lasts at the end."
+        "--incidents", metavar="N", help="Incidents of each cluster, and one more that lasts at the end (default: 3)."
     ),
 ]
 States = Annotated[
@@ -47,20 +47,20 @@ States = Annotated[
 ]
 Skew = Annotated[
     float,
-    typer.Option("--skew", metavar="SHARE", help="The largest cluster's share of the partitions; 0.7 unless told."),
+    typer.Option("--skew", metavar="SHARE", help="The largest cluster's share of the partitions (default: 0.7)."),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same bytes; 1 unless told.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same bytes (default: 1).")]
 Files = Annotated[
     str,
     typer.Option(
         "--files",
         metavar="SHAPE,...",
-        help="Left of the clusters, in turn: whole, copies, cut (metadata logs), snapshots; unless told all four.",
+        help="Left of the clusters, in turn: whole, copies, cut (metadata logs), snapshots (default: all four).",
     ),
 ]
 SegmentMb = Annotated[
     float,
-    typer.Option("--segment-mb", metavar="N", help="Segments roll at this size, 8 unless told, and after a week."),
+    typer.Option("--segment-mb", metavar="N", help="Segments roll at this size, and after a week (default: 8)."),
 ]
 Damage = Annotated[bool, typer.Option("--damage", help="Break some files, and add some that do not belong there.")]
 Workers = Annotated[

@@ -21,10 +21,8 @@ app = typer.Typer(add_completion=False)
 FORMATS = frozenset({"html", "md", "csv"})
 
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The folder or URI to write the report to.")]
-Formats = Annotated[
-    str, typer.Option("--format", metavar="html,md,csv", help="What to write; all unless told otherwise.")
-]
-Top = Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many findings to show; 10 unless told.")]
+Formats = Annotated[str, typer.Option("--format", metavar="html,md,csv", help="What to write (default: all).")]
+Top = Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many findings to show (default: 10).")]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="What to write above it.")]
 Check = Annotated[bool, typer.Option("--check", help="For pipelines: exit with 1 if there is anything to fix.")]
 

@@ -103,7 +103,7 @@ def fault(
     ] = None,
     skip: Annotated[int, typer.Option("--skip", metavar="N", help="Let so many requests pass first.")] = 0,
     times: Annotated[
-        int | None, typer.Option("--times", metavar="N", help="Strike so many requests; all, unless told.")
+        int | None, typer.Option("--times", metavar="N", help="Strike so many requests (default: all).")
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take every fault away.")] = False,
     directory: Directory = None,

@@ -67,35 +67,33 @@ def _number(name: str, help_text: str) -> Any:
 def up(
     ctx: typer.Context,
     *,
-    brokers: Annotated[int | None, typer.Option("--brokers", metavar="N", help="How many; 3 unless told.")] = None,
+    brokers: Annotated[int | None, typer.Option("--brokers", metavar="N", help="How many (default: 3).")] = None,
     min_isr: Annotated[
-        int | None, typer.Option("--min-isr", metavar="N", help="min.insync.replicas; 2 unless told.")
+        int | None, typer.Option("--min-isr", metavar="N", help="min.insync.replicas (default: 2).")
     ] = None,
     racks: Annotated[
-        int | None, typer.Option("--racks", metavar="N", help="Over how many: az1, az2, ...; 3 unless told.")
+        int | None, typer.Option("--racks", metavar="N", help="Over how many: az1, az2, ... (default: 3).")
     ] = None,
     directory: Directory = None,
     kafka: Annotated[
         str | None,
-        typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka; 4.4.0 unless told.", rich_help_panel=REAL),
+        typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka (default: 4.4.0).", rich_help_panel=REAL),
     ] = None,
     no_elr: Annotated[bool, typer.Option("--no-elr", help="Switch ELR (KIP-966) off.", rich_help_panel=REAL)] = False,
     heap_mb: Annotated[
         int | None,
-        typer.Option(
-            "--heap-mb", metavar="MIB", help="Java heap of each broker; 320 unless told.", rich_help_panel=REAL
-        ),
+        typer.Option("--heap-mb", metavar="MIB", help="Java heap of each broker (default: 320).", rich_help_panel=REAL),
     ] = None,
     controllers: Annotated[
         int | None,
-        typer.Option("--controllers", metavar="N", help="How many controllers; 1 unless told."),
+        typer.Option("--controllers", metavar="N", help="How many controllers (default: 1)."),
     ] = None,
     security: Annotated[
         SecurityChoice | None,
         typer.Option(
             "--security",
             metavar="KIND",
-            help="How clients come in: plaintext, ssl, mtls, sasl_plaintext or sasl_ssl; plaintext unless told.",
+            help="How clients come in: plaintext, ssl, mtls, sasl_plaintext or sasl_ssl (default: plaintext).",
             rich_help_panel=REAL,
         ),
     ] = None,
@@ -104,7 +102,7 @@ def up(
         typer.Option(
             "--sasl-mechanism",
             metavar="NAME",
-            help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; SCRAM-SHA-512 unless told.",
+            help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER (default: SCRAM-SHA-512).",
             rich_help_panel=REAL,
             case_sensitive=False,
         ),
@@ -126,19 +124,19 @@ def up(
             "--rules",
             autocompletion=complete.rules,
             metavar="NAME",
-            help="Rule set of its controller, such as elr-4.3; kip966-balanced unless told.",
+            help="Rule set of its controller, such as elr-4.3 (default: kip966-balanced).",
             rich_help_panel=SIMULATED,
         ),
     ] = None,
     topics: Annotated[int | None, _number("topics", "Begin with so many healthy topics.")] = None,
-    partitions: Annotated[int | None, _number("partitions", "Partitions of each of them; 1 unless told.")] = None,
-    replication: Annotated[int | None, _number("replication", "Replicas of each; 3 unless told.")] = None,
+    partitions: Annotated[int | None, _number("partitions", "Partitions of each of them (default: 1).")] = None,
+    replication: Annotated[int | None, _number("replication", "Replicas of each (default: 3).")] = None,
     log_info: Annotated[
         LogInfo | None,
         typer.Option(
             "--log-info",
             metavar="KIND",
-            help="How brokers speak GetReplicaLogInfo: kip, patch, or off as in released Kafka; kip unless told.",
+            help="How brokers speak GetReplicaLogInfo: kip, patch, or off as in released Kafka (default: kip).",
             rich_help_panel=SIMULATED,
         ),
     ] = None,
@@ -146,7 +144,7 @@ def up(
         int | None, _number("log-info-api-key", "API key of GetReplicaLogInfo; 70 or 93, by how it is spoken.")
     ] = None,
     page_limit: Annotated[
-        int | None, _number("page-limit", "Partitions in a page of DescribeTopicPartitions; 2000 unless told.")
+        int | None, _number("page-limit", "Partitions in a page of DescribeTopicPartitions (default: 2000).")
     ] = None,
     snapshot: Annotated[
         Path | None,

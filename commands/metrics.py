@@ -111,7 +111,7 @@ EndpointTimeout = Annotated[
         metavar="SECONDS",
         min=0.1,
         max=600,
-        help="How long to wait for each endpoint; 10 unless told otherwise.",
+        help="How long to wait for each endpoint (default: 10 s).",
         rich_help_panel=ENDPOINTS,
     ),
 ]
@@ -194,7 +194,7 @@ def export(
     *,
     listen: Annotated[
         str,
-        typer.Option("--listen", metavar="HOST:PORT", help="Where to serve; 127.0.0.1:9966 unless told otherwise."),
+        typer.Option("--listen", metavar="HOST:PORT", help="Where to serve (default: 127.0.0.1:9966)."),
     ] = "127.0.0.1:9966",
     interval: Annotated[
         float,
@@ -203,7 +203,7 @@ def export(
             metavar="SECONDS",
             min=1,
             max=3600,
-            help="From one look to the next; 15 unless told otherwise.",
+            help="From one look to the next (default: 15 s).",
         ),
     ] = 15.0,
     most_series: Annotated[
@@ -213,7 +213,7 @@ def export(
             metavar="N",
             min=0,
             max=100_000,
-            help="Series of topics, and of partitions, in trouble to serve at most; 200 unless told otherwise.",
+            help="Series of topics, and of partitions, in trouble to serve at most (default: 200).",
         ),
     ] = 200,
     endpoint: Endpoints = None,

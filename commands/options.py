@@ -183,7 +183,7 @@ def _options(
         _shared(
             "--timeout",
             metavar="SECONDS",
-            help="How long to wait for the cluster; 30 unless told otherwise (env: KELR_TIMEOUT).",
+            help="How long to wait for the cluster (default: 30 s; env: KELR_TIMEOUT).",
         ),
     ] = None,
     format: Annotated[
@@ -193,7 +193,7 @@ def _options(
             "-o",
             panel=OUTPUT,
             metavar="FORMAT",
-            help="table, wide, json, ndjson, yaml or csv; table unless told otherwise (env: KELR_OUTPUT).",
+            help="table, wide, json, ndjson, yaml or csv (default: table; env: KELR_OUTPUT).",
             case_sensitive=False,
         ),
     ] = None,

@@ -125,7 +125,7 @@ def plan(
     out: Annotated[Path | None, typer.Option("--out", metavar="PLAN", help="Save the plan, to apply it.")] = None,
     expires_in: Annotated[
         str | None,
-        typer.Option("--expires-in", metavar="TIME", help="How long it may be applied: 90s, 30m, 2h; 1h unless told."),
+        typer.Option("--expires-in", metavar="TIME", help="How long it may be applied: 90s, 30m, 2h (default: 1h)."),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print it for the incident channel.")] = False,
     export: Annotated[

@@ -198,7 +198,7 @@ def replay(
         bool | None,
         typer.Option(
             "--skip-overwritten/--keep-overwritten",
-            help="Leave out records whose key was written again since; in compacted topics so unless told.",
+            help="Leave out records whose key was written again since (default: in compacted topics).",
             show_default=False,
         ),
     ] = None,

@@ -61,7 +61,7 @@ Any = Annotated[
         "--any",
         min=1,
         metavar="K",
-        help="Any K brokers are killed at once: every set of them, the worst first; 1 unless told otherwise.",
+        help="Any K brokers are killed at once: every set of them, the worst first (default: 1).",
         rich_help_panel=OUTAGE,
     ),
 ]
