@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 import typer.core
 import typer.main
 
-from kelr.commands.options import EXIT_MEANINGS, SharedOptions, Version, exit_codes
+from kelr.commands.options import EXIT_MEANINGS, SHARED, SharedOptions, Version, exit_codes
 from kelr.commands.registry import COMMANDS, LazyCommand
 
 _OTHER_TOOLS = {
@@ -22,7 +24,15 @@ _OTHER_TOOLS = {
 
 
 class RootGroup(SharedOptions, typer.core.TyperGroup):
-    """``kelr`` itself."""
+    """``kelr`` itself; ``kelr help COMMAND`` and ``kelr version`` do what ``--help`` and ``--version`` do."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; see `SharedOptions.parse_args`."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        elif args == ["version"]:
+            args = ["--version"]
+        return super().parse_args(ctx, args)
 
 
 def build() -> typer.core.TyperGroup:
@@ -31,11 +41,12 @@ def build() -> typer.core.TyperGroup:
         cls=RootGroup,
         no_args_is_help=True,
         subcommand_metavar="COMMAND [TARGET]...",
-        context_settings={"token_normalize_func": lambda token: _OTHER_TOOLS.get(token, token)},
-        epilog=exit_codes(EXIT_MEANINGS)
-        + "\n\nOptions stand before or behind the command. Each command has its own --help.\n"
-        "Start with:  kelr describe --leaderless -b HOST:PORT\n"
-        "      then:  kelr explain -b HOST:PORT",
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "token_normalize_func": lambda token: _OTHER_TOOLS.get(token, token),
+        },
+        epilog=SHARED + exit_codes(EXIT_MEANINGS) + "\n\nStart:  kelr describe --leaderless -b HOST:PORT\n"
+        "then:   kelr explain -b HOST:PORT",
     )
     app.callback()(kelr)
     group = typer.main.get_command(app)
@@ -46,8 +57,5 @@ def build() -> typer.core.TyperGroup:
 
 
 def kelr(*, version: Version = False) -> None:
-    """For the engineer on call when Kafka partitions lose their leader: shows ELR and
-    LastKnownELR, asks every replica what its log holds, and explains who would be
-    elected, by which rule, and what would be lost (KIP-966).
-    """
+    """Diagnose and recover leaderless Kafka partitions (KIP-966)."""
     del version  # its callback shows it

@@ -6,12 +6,14 @@ import typer
 
 from kelr.commands.options import on_cluster, open_session
 
-app = typer.Typer(add_completion=False, help="Show the settings of kelr, and who says so.", no_args_is_help=True)
+app = typer.Typer(add_completion=False, help="Show settings and their sources.")
 
 
-@app.callback()
-def config() -> None:
-    """Show the settings of kelr, and who says so."""
+@app.callback(invoke_without_command=True)
+def config(ctx: typer.Context) -> None:
+    """Show settings and their sources."""
+    if ctx.invoked_subcommand is None:
+        show(ctx)
 
 
 @app.command(**on_cluster())

@@ -21,7 +21,7 @@ _known = typer.Typer()
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Name clusters, choose one, and keep its secrets out of files.",
+    help="Name clusters and keep their secrets.",
 )
 
 _REFUSED = {ExitCode.REFUSED: "others may read the secrets in the contexts file, or the answer was no"}
@@ -83,6 +83,7 @@ def _row(file: ContextsFile, name: str) -> ContextRow:
     )
 
 
+@_known.command("current", hidden=True, **on_this_machine())
 @_known.command(**on_this_machine())
 def show(
     ctx: typer.Context,
@@ -165,6 +166,7 @@ def use(
         output.note(f"{shadowed} is set, and wins over it")
 
 
+@_known.command("delete", hidden=True, **on_this_machine(_REFUSED))
 @_known.command(**on_this_machine(_REFUSED))
 def remove(
     ctx: typer.Context,

@@ -50,7 +50,7 @@ def demo(
     kafka: Kafka = None,
     directory: Directory = None,
 ) -> None:
-    """Show an incident from start to end on a cluster of its own.
+    """Show one incident from start to end.
 
     Starts real Apache Kafka on this machine (the jars are fetched once), kills
     brokers until partitions have lost their leader, and shows what kelr makes

@@ -146,8 +146,9 @@ def describe(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Show leader, ISR, ELR and LastKnownELR of partitions, and where each stands.
+    """List partitions and their situation.
 
+    Shows leader, replicas, ISR, ELR and LastKnownELR of each.
     Without a target it shows every partition. "?" means not known, "-" means
     none.
 
@@ -201,7 +202,7 @@ def describe(
     if check and (found or silence_of(session.source()) is not None):
         raise typer.Exit(ExitCode.FOUND)
     if result.errors:
-        raise topics_failed(result.errors, some_worked=result.read > 0)
+        raise topics_failed(result.errors, some_worked=result.read > 0, source=session.source())
 
 
 @dataclass

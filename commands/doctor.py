@@ -65,7 +65,7 @@ def doctor(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Check a cluster before an incident: what it supports, and what will hurt.
+    """Find risks.
 
     It shows features, versions and rights, and which requests kelr will use;
     then what was found, the worst first, with the commands that put it right.

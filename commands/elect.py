@@ -156,7 +156,7 @@ def elect(
     force: Force = None,
     version: Version = False,
 ) -> None:
-    """Elect leaders, after showing who, why, and what would be lost.
+    """Preview, then elect.
 
     Takes the flags and the JSON file of kafka-leader-election.sh, and KIP-966's
     election types on brokers that do not have them. A designation gives the

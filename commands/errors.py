@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kelr.commands import complete
 from kelr.commands.options import on_this_machine, open_output
-from kelr.errors import UsageError
+from kelr.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kelr.errors.catalogue import Entry
 
 app = typer.Typer(add_completion=False)
 
@@ -24,11 +27,14 @@ Code = Annotated[
 
 @app.command(**on_this_machine())
 def errors(ctx: typer.Context, code: Code = None) -> None:
-    """Tell what an error means, how it comes about, and what to do.
+    """Explain an error code.
+
+    One of kelr's own, or the name of an error that Kafka answers.
 
     Examples:
       kelr errors
       kelr errors plan-stale
+      kelr errors TOPIC_AUTHORIZATION_FAILED
       kelr errors -o json
     """
     output = open_output(ctx)
@@ -44,9 +50,35 @@ def errors(ctx: typer.Context, code: Code = None) -> None:
         return
     # Whoever copies the whole line types no wrong code.
     wanted = code.strip().lower().removeprefix("about:").strip()
+    of_kafka = _of_kafka(wanted.upper())
+    if of_kafka is not None:
+        show_errors(output, [of_kafka], in_full=True)
+        return
     if wanted not in CATALOGUE:
         near = get_close_matches(wanted, CATALOGUE, n=3)
         raise UsageError(
             f"no error has the code {code!r}", next_step=f"did you mean {', '.join(near)}?" if near else "kelr errors"
         )
     show_errors(output, [CATALOGUE[wanted]], in_full=True)
+
+
+def _of_kafka(name: str) -> Entry | None:
+    """An error that brokers and controllers answer, by Kafka's name, as its clients describe it."""
+    from kafka.errors import kafka_errors  # noqa: PLC0415 - not for --help
+
+    from kelr.errors.catalogue import Entry  # noqa: PLC0415 - as above
+
+    found = next((one for one in kafka_errors.values() if one.message == name), None)
+    if found is None:
+        return None
+    again = "kelr asks again by itself; if it lasts, the server log of that broker may say why."
+    refused = "AUTHORIZATION" in name
+    acls = "Give this principal the ACL: `kelr doctor --acls` names what each command needs."
+    return Entry(
+        name,
+        ExitCode.NOT_AUTHORIZED if refused else ExitCode.PARTLY_DONE,
+        f"Kafka's error {found.errno}",
+        found.description.rstrip(".") + ".",
+        "A broker or controller answered it.",
+        acls if refused else again if found.retriable else "Look at the server log of that broker or controller.",
+    )

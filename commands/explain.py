@@ -92,7 +92,7 @@ def explain(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Explain who would be elected, by which rule, and what would be lost.
+    """Recommend an action; show leader, rule and loss.
 
     Without a target it takes every partition that is leaderless or under min ISR.
     It asks every replica what its log holds, says what Kafka does by itself now
@@ -134,4 +134,4 @@ def explain(
     only_unsafe = selection.is_everything and not all_topic_partitions
     shown, errors = explain_partitions(session, selection, wanted, only_unsafe=only_unsafe)
     if errors:
-        raise topics_failed(errors, some_worked=shown > 0)
+        raise topics_failed(errors, some_worked=shown > 0, source=session.source())

@@ -9,7 +9,7 @@ from kelr.commands import fleet_assess, fleet_exposure, fleet_generate, fleet_in
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Look at whole fleets on Spark: ingest, assess, exposure, report.",
+    help="Assess many clusters.",
 )
 for _part in (fleet_generate, fleet_ingest, fleet_assess, fleet_exposure, fleet_report):
     app.add_typer(_part.app)

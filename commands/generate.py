@@ -9,7 +9,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ from kelr.errors.catalogue import GROUPS
 from kelr.interrupts import INTERRUPTED
 from kelr.simulation.session import SPECS
 from kelr.view.errors import errors_document
-from kelr.view.schema import SCHEMAS
 
 # The command line as data, read from the app itself: what the reference is generated from.
 
@@ -76,9 +75,18 @@ def _command(context: Any) -> Command:
     return Command(
         path=context.command_path,
         sentence=(command.help or "").strip().split("\n", 1)[0].rstrip("."),
-        help="\n".join(line.rstrip() for line in said.getvalue().strip("\n").splitlines()).strip("\n"),
+        help="\n".join(_without_boxes(said.getvalue().splitlines())).strip("\n"),
         commands=tuple(below),
     )
+
+
+def _without_boxes(lines: Iterable[str]) -> Iterator[str]:
+    """What a terminal frames, as text: each box's title, and what is in it."""
+    for line in lines:
+        if title := re.fullmatch(r"╭─ (.*?) ─*╮", line):
+            yield f" {title[1]}"
+        elif not line.startswith("╰"):
+            yield f"   {line[2:-1]}".rstrip() if line.startswith("│") else line.rstrip()
 
 
 # ``kelr completion``.
@@ -111,7 +119,7 @@ def completion_script(shell: str) -> str:
 
 @app.command(**on_this_machine())
 def completion(ctx: typer.Context, shell: Shell) -> None:
-    """Print the completion script of a shell.
+    """Print a shell's completion script.
 
     The shell asks kelr at every Tab: for commands, options and their values, and
     for what only a cluster knows: topics, partitions, brokers, racks, contexts
@@ -139,79 +147,6 @@ def completion(ctx: typer.Context, shell: Shell) -> None:
         output.line(line)
 
 
-# The fields of every output as tables for docs/schemas.md, from the JSON Schemas that `kelr schema` prints.
-
-_Schema = Mapping[str, Any]
-_DEEPEST = 4
-"""How many levels of objects in objects a table shows; below that, `kelr schema` tells."""
-
-
-def schema_tables() -> Iterator[str]:
-    """The lines: a heading and a table for each output."""
-    for name, made in SCHEMAS.items():
-        schema: _Schema = made()
-        yield f"## {name}"
-        yield ""
-        constant = schema.get("properties", {}).get("version", {}).get("const")
-        yield f"`kelr schema {name}`" + (f", version {constant}" if constant is not None else "")
-        yield ""
-        yield "| field | type | holds |"
-        yield "|---|---|---|"
-        for path, field in _fields(schema, schema, "", 0):
-            about = " ".join(str(field.get("description", "")).split()).replace("|", "\\|")
-            yield f"| `{path}` | {_type(field, schema)} | {about} |"
-        yield ""
-
-
-def _fields(schema: _Schema, whole: _Schema, prefix: str, depth: int) -> Iterator[tuple[str, _Schema]]:
-    """Every field of an object and of what is in it, by its path."""
-    for name, field in schema.get("properties", {}).items():
-        if not prefix and name in {"kind", "version"}:
-            continue
-        yield f"{prefix}{name}", field
-        inner, marks = _inner(field, whole)
-        if inner is not None and depth < _DEEPEST:
-            yield from _fields(inner, whole, f"{prefix}{name}{marks}.", depth + 1)
-
-
-def _inner(field: _Schema, whole: _Schema) -> tuple[_Schema | None, str]:
-    """The object that a field is, or is a list of; with ``[]`` for each list around it."""
-    marks = ""
-    while True:
-        field = _resolved(field, whole)
-        if field.get("type") == "array" and isinstance(field.get("items"), Mapping):
-            field, marks = field["items"], f"{marks}[]"
-            continue
-        return (field if "properties" in field else None), marks
-
-
-def _resolved(field: _Schema, whole: _Schema) -> _Schema:
-    """The field behind a reference; of a choice between null and something, the something."""
-    while True:
-        others = [one for one in field.get("anyOf", field.get("oneOf", ())) if one.get("type") != "null"]
-        if "$ref" in field:
-            field = whole["$defs"][field["$ref"].rpartition("/")[2]]
-        elif len(others) == 1:
-            field = others[0]
-        else:
-            return field
-
-
-def _type(field: _Schema, whole: _Schema) -> str:
-    if "$ref" in field:
-        return _type(_resolved(field, whole), whole)
-    if choices := field.get("anyOf", field.get("oneOf")):
-        return " or ".join(dict.fromkeys(_type(one, whole) for one in choices))
-    if "const" in field:
-        return f"`{field['const']}`"
-    if "enum" in field and field.get("type") != "null":
-        return " or ".join(f"`{one}`" for one in field["enum"])
-    kind = field.get("type", "any")
-    kinds = kind if isinstance(kind, list) else [kind]
-    listed = f"list of {_type(field['items'], whole)}" if "items" in field else "list"
-    return " or ".join(listed if one == "array" else str(one) for one in kinds)
-
-
 _BEGIN = "<!-- generated: {name} (make docs) -->"
 _END = "<!-- end of {name} -->"
 
@@ -219,7 +154,6 @@ _END = "<!-- end of {name} -->"
 def generated_docs(root: Path) -> dict[Path, str]:
     """Each generated document, whole, by its path: what the file should hold."""
     readme, reference, scenarios = root / "README.md", root / "docs" / "cli.md", root / "docs" / "scenarios.md"
-    schemas = root / "docs" / "schemas.md"
     errors = root / "docs" / "errors.md"
     kelr = command_line()
     texts = {"commands": "\n".join(_commands_table()), "exit codes": "\n".join(_exit_codes())}
@@ -228,7 +162,6 @@ def generated_docs(root: Path) -> dict[Path, str]:
         reference: _with_parts(
             reference.read_text(encoding="utf-8"), {"reference": "\n".join(_reference(kelr)), **texts}
         ),
-        schemas: _with_parts(schemas.read_text(encoding="utf-8"), {"schemas": "\n".join(schema_tables())}),
         scenarios: _with_parts(scenarios.read_text(encoding="utf-8"), {"directives": "\n".join(_directives())}),
         errors: _with_parts(errors.read_text(encoding="utf-8"), {"errors": "\n".join(errors_document(GROUPS))}),
     }

@@ -65,7 +65,7 @@ def history(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Tell what happened to partitions and brokers, and why, from the metadata log.
+    """Show past elections and their causes.
 
     Everything that the controller decided is in __cluster_metadata. Without a
     target it tells the story of the cluster, what one cause did to several

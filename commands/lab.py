@@ -13,7 +13,7 @@ from kelr.commands.options import on_this_machine, open_output
 _whole = typer.Typer()
 app = typer.Typer(
     add_completion=False,
-    help="Run a cluster on this machine, real Kafka or simulated, and incidents on it.",
+    help="Run a real or simulated cluster, and incidents on it.",
     no_args_is_help=True,
 )
 

@@ -42,7 +42,7 @@ def log_info(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Show what the log of every replica holds, and how far each is behind the best.
+    """Compare replica logs.
 
     EPOCH is the last written leader epoch, END the log end offset, HW the high
     watermark that the replica knows. BEHIND counts the offsets of the best log
@@ -81,7 +81,7 @@ def log_info(
         )
     errors, shown = _show(session, selection, lineage=lineage, directories=log_dir or (), files=logs or ())
     if errors:
-        raise topics_failed(errors, some_worked=shown > 0)
+        raise topics_failed(errors, some_worked=shown > 0, source=session.source())
 
 
 def _show(

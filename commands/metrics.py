@@ -32,7 +32,7 @@ class ReadsByDefault(typer.core.TyperGroup):
 
 app = typer.Typer(
     add_completion=False,
-    help="Set Kafka's own gauges against kelr's figures, and serve kelr's as gauges.\n\n"
+    help="Compare Kafka's gauges with kelr's; export them.\n\n"
     "Without COMMAND it reads: `kelr metrics --endpoint kafka-1:9404`.",
     cls=ReadsByDefault,
 )

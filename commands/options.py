@@ -221,6 +221,8 @@ class SharedOptions:
     """
 
     panels: tuple[str, ...] = (CONNECTION, OUTPUT)
+    shows_shared = False
+    """Whether its help has the shared options, which stand once, in that of ``kelr options``."""
 
     def __init__(self, *arguments: Any, params: list[Any] | None = None, **settings: Any) -> None:
         shared = [option for option in _shared_options() if option.rich_help_panel in self.panels]
@@ -237,6 +239,17 @@ class SharedOptions:
                 error.ctx = ctx  # type: ignore[attr-defined]  # as where Typer knows it
             raise
         return rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The command's own options."""
+        shared = () if self.shows_shared else _shared_options()
+        for option in shared:
+            option.hidden = True
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]  # of the class that this is mixed into
+        finally:
+            for option in shared:
+                option.hidden = False
 
     def _refuse_empty(self, ctx: Any, args: list[str]) -> None:
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))  # type: ignore[attr-defined]
@@ -279,18 +292,23 @@ _ALWAYS = (ExitCode.DONE, ExitCode.USAGE)
 _OF_A_CLUSTER = (ExitCode.CONNECT, ExitCode.NOT_AUTHORIZED, ExitCode.UNSUPPORTED)
 
 
+_OUTPUT = "Output   -o table|wide|json|ndjson|yaml|csv    All of these: kelr options\n\n"
+SHARED = f"Connect  -b HOST:PORT,...  -c CONTEXT  --snapshot FILE  --metadata-log PATH\n{_OUTPUT}"
+"""What each help says of the options that stand once, in that of ``kelr options``."""
+
+
 def on_cluster(exits: Mapping[ExitCode, str] | None = None) -> dict[str, Any]:
     """What `app.command` is told of a command that begins with `open_session`.
 
     Args:
         exits: exit codes that mean something special here, or that not every command has (FOUND, REFUSED).
     """
-    return {"cls": ClusterCommand, "epilog": _epilog((*_ALWAYS, *_OF_A_CLUSTER), exits)}
+    return {"cls": ClusterCommand, "epilog": f"{SHARED}{_epilog((*_ALWAYS, *_OF_A_CLUSTER), exits)}"}
 
 
 def on_this_machine(exits: Mapping[ExitCode, str] | None = None) -> dict[str, Any]:
     """What `app.command` is told of a command that begins with `open_output`; ``exits`` as in `on_cluster`."""
-    return {"cls": LocalCommand, "epilog": _epilog(_ALWAYS, exits)}
+    return {"cls": LocalCommand, "epilog": f"{_OUTPUT}{_epilog(_ALWAYS, exits)}"}
 
 
 def _epilog(common: tuple[ExitCode, ...], special: Mapping[ExitCode, str] | None) -> str:

@@ -14,7 +14,7 @@ from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(
     add_completion=False,
-    help="Bring many partitions back with a plan that is reviewed, applied and verified.",
+    help="Plan, apply and verify many elections.",
     no_args_is_help=True,
 )
 

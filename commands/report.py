@@ -65,7 +65,7 @@ def report(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Write the page for an incident's review: what happened, why, and what was lost.
+    """Write an incident's review page.
 
     It is made of everything that there is: what happened and when (--metadata-log
     or --bootstrap-controller), what the logs held, why who was elected, what kelr

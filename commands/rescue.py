@@ -22,7 +22,7 @@ from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(
     add_completion=False,
-    help="Save the records that an election would truncate, and produce them again.",
+    help="Save records before truncation; replay them.",
     no_args_is_help=True,
 )
 

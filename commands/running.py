@@ -99,7 +99,7 @@ def _read_by_a_person() -> bool:
 
 def _misused(error: Any) -> int:
     """Typer's own complaints, in kelr's words and with kelr's exit code."""
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace("Value error, ", "", 1)  # pydantic's words
     if message:  # else nothing was typed, and the help has been shown
         _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {error.ctx.command_path} --help"])
     return int(ExitCode.USAGE)

@@ -23,7 +23,7 @@ Name = Annotated[
 
 @app.command(**on_this_machine())
 def schema(ctx: typer.Context, name: Name = None) -> None:
-    """Print the JSON Schema of an output.
+    """Print an output's JSON Schema.
 
     It describes what -o json and -o yaml write; an item is a line of -o ndjson.
 

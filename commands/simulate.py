@@ -54,7 +54,7 @@ def simulate(
     rewrite: Rewrite = False,
     list_them: ListThem = False,
 ) -> None:
-    """Run a scenario on the state machine, and print each state and decision.
+    """Run a scenario file step by step.
 
     A scenario tells what happens to a cluster, one directive a line: brokers that
     crash, replicas that lag, records that are produced, elections. kelr plays it

@@ -36,7 +36,7 @@ def snapshot(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Save everything that kelr knows of a cluster in one file.
+    """Save the cluster's state in one file.
 
     Brokers, features, partitions, configs and what every replica's log holds, of
     all partitions or of those that are named. Every command that looks takes the

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, UsageError
-from kelr.model import TopicError
+from kelr.model import Selection, TopicError
+
+if TYPE_CHECKING:
+    from kelr.sources.base import Source
 
 _MOST = 5
+_PAGES = 10
+"""So much of the cluster is read for topics of a name like the one that was typed: some 20,000 partitions."""
 _NO_SUCH = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"})
 """Errors that a name is to blame for; after the others it may well be right."""
 
 
-def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrError:
+def topics_failed(errors: Sequence[TopicError], *, some_worked: bool, source: Source | None = None) -> KelrError:
     """The error that ends the command: done in part, or, where nothing worked, why.
 
     Args:
         some_worked: whether any partition was described.
+        source: where topics of similar names can be looked for.
     """
     no_such_partition = all(error.absent for error in errors)
     what = _absent(errors) if no_such_partition else _undescribed(errors)
     if some_worked:
-        return PartlyDoneError(what, next_step="what is shown is right as far as it goes", code="some-topics-unread")
+        meant = _meant(errors, source)
+        return PartlyDoneError(
+            what,
+            next_step=f"{meant} What is shown is right" if meant else "what is shown is right as far as it goes",
+            code="some-topics-unread",
+        )
     if no_such_partition:
         return UsageError(
             what,
@@ -37,9 +51,36 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
             next_step="ask again; the broker's log may say why",
             code="some-topics-unread",
         )
+    meant = _meant(errors, source) or "check the spelling;"
     return UsageError(
-        what, next_step="check the spelling; `kelr describe` without a target lists every topic", code="topic-unknown"
+        what, next_step=f"{meant} `kelr describe` without a target lists every topic", code="topic-unknown"
     )
+
+
+def _meant(errors: Sequence[TopicError], source: Source | None) -> str:
+    """What may have been meant by names that no topic has; empty where nothing is like them."""
+    wrong = [error.topic for error in errors if error.error in _NO_SUCH and not error.absent]
+    near = list(dict.fromkeys(one for name in wrong for one in _near(name, _topics(source) if wrong else ())))
+    return f"did you mean {', '.join(near[:_MOST])}?" if near else ""
+
+
+def _near(name: str, topics: Collection[str]) -> Iterator[str]:
+    """Kafka's directories and metrics name a partition ``orders-1``, and people type ``orders 1``."""
+    topic, dash, number = name.rpartition("-")
+    if dash and number.isdecimal() and topic in topics:
+        yield f"{topic}:{number}"
+    elif name.isdecimal():
+        yield f"TOPIC:{name}"
+    else:
+        yield from get_close_matches(name, topics, n=3)
+
+
+def _topics(source: Source | None) -> Collection[str]:
+    try:
+        pages = () if source is None else islice(source.pages(Selection()), _PAGES)
+        return {state.topic for page in pages for state in page.partitions}
+    except KelrError:
+        return ()
 
 
 def _absent(errors: Sequence[TopicError]) -> str:

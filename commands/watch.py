@@ -46,7 +46,7 @@ def watch(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Watch what is leaderless or unsafe, what it waits for, and what changes.
+    """Follow unhealthy partitions.
 
     On a terminal a screen is kept up to date: the partitions in trouble, their
     replicas' logs, what has changed since the start, and a recovery under way;

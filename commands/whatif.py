@@ -157,7 +157,7 @@ def whatif(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Show what brokers take with them if they stop, and how to restart them safely.
+    """Predict outages and restarts.
 
     It computes with the controller's own rules which partitions would lose
     their leader, fall under min ISR, be left with ELR members only, or might
@@ -198,4 +198,4 @@ def whatif(
     if check and not found.safe and not unseen:
         raise typer.Exit(ExitCode.FOUND)
     if found.errors:
-        raise topics_failed(found.errors, some_worked=found.read > 0)
+        raise topics_failed(found.errors, some_worked=found.read > 0, source=session.source())

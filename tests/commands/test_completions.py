@@ -384,7 +384,7 @@ def test_a_command_is_offered_without_its_module(environ: dict[str, str]) -> Non
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=asking(environ, ""), check=True
     )
-    assert "describe\tShow leader, ISR, ELR" in done.stdout
+    assert "describe\tList partitions and their situation" in done.stdout
     assert not re.search(r"^kelr\.commands\.(describe|lab|recover)$", done.stdout, re.MULTILINE)
 
 
