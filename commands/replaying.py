@@ -14,6 +14,7 @@ from kelr.commands.rescue import SUFFIX
 from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
+from kelr.engine.words import plural
 from kelr.errors import BadInputError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
@@ -37,7 +38,7 @@ from kelr.view.styled import Style, styled
 
 _YES = frozenset({"y", "yes"})
 _COMMAND = "rescue replay"
-_GO_ON = "once that is mended, run the same command again: it goes on where this one ended"
+_GO_ON = "fix that, then run the same command again: it goes on where this one ended"
 
 
 def replay_records(
@@ -153,7 +154,9 @@ def _go_on(
     _show_done(output, dump, plan, produced, following)
     if replay.moved:
         names = ", ".join(targets_of(replay.moved))
-        text = f"{names} had an election while records were produced: look again whether they survived it"
+        text = (
+            f"{names} had an election while records were produced: run the same command again, it looks what survived"
+        )
         output.note(styled(text, Style.NOTICE))
     if output.format.for_people:
         output.next(following)
@@ -175,13 +178,13 @@ def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
     # A process that was started without a stdin has none at all.
     if sys.stdin is None or not sys.stdin.isatty():
         raise RefusedError(
-            "nothing was produced: nobody is there to ask",
-            next_step="add --yes once you have read this",
+            "no terminal to ask on; nothing was produced",
+            next_step="read this, then confirm with --yes",
             code="nobody-to-ask",
         )
     output.end_progress()
     output.stdout.flush()
-    output.stderr.write(f"Produce {_records(plan.to_replay)}? [y/N] ")
+    output.stderr.write(f"Produce {plural(plan.to_replay, 'record')}? [y/N] ")
     output.stderr.flush()
     answer = sys.stdin.readline().strip()
     if answer.lower() not in _YES:
@@ -223,10 +226,10 @@ def _totals(rows: Sequence[ReplayRow]) -> dict[str, int]:
 
 
 def _say_totals(output: Output, totals: Mapping[str, int], what: str) -> None:
-    many = f"{_records(totals['records'])} {what}, to {partitions_in_words(totals['partitions'])}"
+    many = f"{plural(totals['records'], 'record')} {what}, to {partitions_in_words(totals['partitions'])}"
     text = f"In all: {many if totals['records'] else f'nothing {what}'}"
     if totals["skipped_partitions"]:
-        left = f"{_records(totals['skipped_records'])} in the file"
+        left = f"{plural(totals['skipped_records'], 'record')} in the file"
         text += f"; {partitions_in_words(totals['skipped_partitions'])} skipped, with {left}"
     output.note(f"{text}.")
 
@@ -396,8 +399,8 @@ def _audit(
 
 def _told(one: Produced, *, begun: bool) -> str:
     if begun:
-        return f"{_records(one.partition.to_replay)} about to be produced again"
-    return f"{_records(one.confirmed)} produced again"
+        return f"{plural(one.partition.to_replay, 'record')} about to be produced again"
+    return f"{plural(one.confirmed, 'record')} produced again"
 
 
 def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None:
@@ -416,7 +419,3 @@ def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None
         people = output.format.for_people
         text = "; ".join(said)
         raise PartlyDoneError(f"{text}; {_GO_ON}" if people else text, next_step=None if people else _GO_ON)
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record{'' if count == 1 else 's'}"

@@ -51,7 +51,7 @@ def dump(
     ctx: typer.Context,
     targets: Targets = None,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save them; ends in .kelr-rescue.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write; ends in .kelr-rescue.")],
     from_replica: Annotated[
         list[int] | None,
         typer.Option(
@@ -70,15 +70,15 @@ def dump(
             "--elect",
             autocompletion=complete.brokers,
             metavar="BROKER",
-            help="What the election, or the return, of this replica gives up.",
+            help="Save what others truncate to follow this replica, live or down.",
         ),
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="What the elections of this plan give up.")
+        Path | None, typer.Option("--plan", metavar="FILE", help="Save what others truncate after this plan.")
     ] = None,
     log_dir: Annotated[
         list[Path] | None,
-        typer.Option("--log-dir", metavar="DIR", help="A log directory of a broker that is down; repeat it for more."),
+        typer.Option("--log-dir", metavar="DIR", help="A log directory of a broker that is down; repeat it for each."),
     ] = None,
     logs: Annotated[
         list[Path] | None,
@@ -93,20 +93,20 @@ def dump(
 ) -> None:
     """Save the records that an election would truncate.
 
-    Of each partition: what other replicas hold and the replica that leads, or is
-    to lead, does not; read from their brokers beyond the high watermark, or from
-    disks. Who is to lead is what --elect or the plan says, else what `kelr
-    explain` advises. --elect takes a broker that is down, too, whose return would
-    elect it: its own disk, or what was collected of it, says where its log ends.
-    Without a cluster that answers, all that cannot be compared is saved. Batches
-    are kept byte for byte, their checksums verified. What could not be read is
-    named, in the file too. Nothing is changed.
+    Saves what other replicas hold and the leader lacks: from live brokers,
+    beyond the high watermark, and from disks. --elect or --plan names the leader;
+    else it is the present one, else the one that `kelr explain` advises. --elect
+    takes a broker that is down, too: its disk (--log-dir, --logs) tells where its
+    log ends. One run reads all --log-dir and writes one file. Batches are kept
+    byte for byte and verified. What could not be read is named, in the file too.
+    Without a cluster that answers, all that cannot be compared is saved. Nothing
+    is changed.
 
     Examples:
       kelr rescue dump orders:1 --out orders.kelr-rescue -b kafka-1:9092
       kelr rescue dump --plan plan.json --out lost.kelr-rescue -b kafka-1:9092
-      kelr rescue dump orders --elect 1 --log-dir /mnt/b1 --out x.kelr-rescue
-      kelr rescue dump orders:1 --log-dir /mnt/broker-1/kafka --out one.kelr-rescue
+      kelr rescue dump t --elect 1 --log-dir /b1 --log-dir /b2 --out t.kelr-rescue
+      kelr rescue dump orders:1 --log-dir /mnt/b1 --out one.kelr-rescue
     """
     session = open_session(ctx)
     from kelr.commands.rescue_find import DumpOptions  # noqa: PLC0415 - not for --help
@@ -206,19 +206,21 @@ def replay(
         bool, typer.Option("--all-records", help="With --to: also the records that survived the election.")
     ] = False,
     other_cluster: Annotated[
-        bool, typer.Option("--other-cluster", help="Take the file of another cluster: none of it counts as surviving.")
+        bool,
+        typer.Option("--other-cluster", help="Take the file of another cluster: nothing of it counts as surviving."),
     ] = False,
     no_scan: Annotated[
-        bool, typer.Option("--no-scan", help="Do not look whether records were replayed before: they may double.")
+        bool,
+        typer.Option("--no-scan", help="Do not look whether records were replayed before: they may be there twice."),
     ] = False,
 ) -> None:
     """Produce the saved records that the election lost, to where they were.
 
     Leaves out what survived the election, what was replayed before, markers, and
-    the records of transactions that were aborted or have no end. Order, keys,
-    values, headers, partition and timestamps are kept; headers kelr-rescue.* name
-    where each record comes from. Asks first. A replay that was interrupted, or
-    killed, goes on with the same command, and produces no record twice.
+    records of transactions that were aborted or have no end. Keeps order, keys,
+    values, headers, partition and timestamps. Headers kelr-rescue.* name where
+    each record comes from. Asks first. After an interrupt or a kill the same
+    command goes on, and produces no record twice.
 
     Examples:
       kelr rescue replay orders.kelr-rescue --dry-run -b kafka-1:9092

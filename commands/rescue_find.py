@@ -12,6 +12,7 @@ from kelr.engine.planning.rescue import rescue_from
 from kelr.engine.planning.subject import state_of
 from kelr.errors import BadInputError, ConnectError, UsageError
 from kelr.model import (
+    LOG_DIRECTORY,
     LogAnswer,
     NotHeard,
     PartitionState,
@@ -21,15 +22,13 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
-from kelr.rescue.choose import Choice, Limits, Wanted, choose, deleted_on_purpose
+from kelr.rescue.choose import Choice, Limits, Wanted, choose, deleted_on_purpose, nothing_to_save
 from kelr.rescue.dump import held_on_disk
 from kelr.sources.base import Source
 from kelr.sources.collected import CollectedSource, Merged, collection_of_disk
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.disk import DiskCollection, DiskLog, PartitionDirectory, read_brokers
 from kelr.sources.snapshot_collection import CollectedLog, Collection
-
-DISK = "log directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ def _compared_on_disks(
             for one in rescue_from(logs, state.replicas, elect)
             if (end := limits.until(one.to_offset)) > one.from_offset
         )
-        note = "" if wanted else f"nothing to save: no log that was read holds what replica {elect} lacks"
+        note = "" if wanted else nothing_to_save(elect)
         deleted = deleted_on_purpose(logs, state.replicas, elect)
         choices.append(Choice(state, wanted, note, leader=elect, deleted=deleted))
     rest = {broker: log for broker, log in others.items() if broker not in comparable}
@@ -226,7 +225,7 @@ def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits:
 def _damaged(state: PartitionState, answer: NotHeard, directory: str) -> ReplicaLog:
     """What can be read of a log that Kafka would not load. Raises OSError, BadInputError."""
     first, end = held_on_disk(PartitionDirectory(directory, state.address))
-    return ReplicaLog(answer.replica, end, log_start=first, source=DISK, read_at_ms=answer.read_at_ms)
+    return ReplicaLog(answer.replica, end, log_start=first, source=LOG_DIRECTORY, read_at_ms=answer.read_at_ms)
 
 
 def in_the_cluster(

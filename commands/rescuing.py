@@ -10,7 +10,6 @@ from kelr.commands.changing import who_changes
 from kelr.commands.disk_logs import only_disks_read, silence_of_cluster
 from kelr.commands.recovering import Disks, Rescue, Saved, rescue_commands, saved_before, say_other_rescues
 from kelr.commands.rescue_find import (
-    DISK,
     DumpOptions,
     Found,
     in_the_cluster,
@@ -25,7 +24,7 @@ from kelr.commands.topic_errors import topics_failed
 from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.words import plural
 from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
-from kelr.model import TopicPartition
+from kelr.model import LOG_DIRECTORY, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.audit import append, by
 from kelr.recovery.places import state_directory
@@ -48,9 +47,8 @@ from kelr.view.styled import Style, plain, styled
 
 _MOST_NOTES = 20
 _READ_THE_DISKS = (
-    "read the disks that nobody has read, or read them again, on their brokers' hosts: kelr recover collect --log-dir"
-    f" {DIRECTORY} --out FILE; then the same command with --logs FILE. Or save what you know of: --from-replica and"
-    " --from-offset, one partition at a time"
+    f"on the broker's host: kelr recover collect --log-dir {DIRECTORY} --out FILE; then the same command with --logs"
+    " FILE. Or name what to save: --from-replica and --from-offset, one partition at a time"
 )
 
 
@@ -227,7 +225,7 @@ def _source_of(
     one: Wanted, source: Source | None, directories: Mapping[tuple[int, TopicPartition], str]
 ) -> TailSource | None:
     path = directories.get((one.replica, one.state.address))
-    if path is not None and one.log.source == DISK:
+    if path is not None and one.log.source == LOG_DIRECTORY:
         try:
             return disk_source(PartitionDirectory(path, one.state.address))
         except OSError:
@@ -282,18 +280,18 @@ def _show_dump(
     for row in rows:
         if row.cut_records:
             text = (
-                f"{row.topic}:{row.partition}: {plural(row.cut_records, 'record')} that the leader keeps are of"
-                " committed transactions whose commit it lacks: these hang, and once they are aborted, consumers with"
-                " read_committed lose them, too; they are saved as well, and rescue replay --cut-transactions brings"
-                " them back"
+                f"{row.topic}:{row.partition}: the leader keeps {plural(row.cut_records, 'record')} of committed"
+                " transactions and lacks their commit. These transactions hang; once they are aborted, consumers with"
+                " read_committed lose the records. They are saved, too: rescue replay --cut-transactions produces them"
+                " again"
             )
             output.note(styled(text, Style.NOTICE))
     away = {TopicPartition(row.topic, row.partition): row.compacted_away for row in rows if row.compacted_away}
     if away:
         where, count = ", ".join(targets_of(away)), plural(sum(away.values()), "offset")
         output.note(
-            f"{where}: {count} without a record: compaction took them where they were read, as newer records of their"
-            " keys stand behind them; they are not lost"
+            f"{where}: {count} without a record. They are not lost: compaction removed them, as newer records of their"
+            " keys follow"
         )
     output.note(_in_all(rows, uncompared) if manifest is not None else "nothing was saved: there is no file")
     if following is not None and options.plan is not None and DIRECTORY in following:
@@ -322,8 +320,8 @@ def _not_told(together: _Notes) -> list[tuple[tuple[str, bool], Sequence[TopicPa
 
 def _deleted_text(offsets: int) -> str:
     return (
-        f"{plural(offsets, 'offset')} that a log still holds, and that DeleteRecords or retention deleted on purpose:"
-        " not saved, as the log of another replica that held the same begins behind them"
+        f"{plural(offsets, 'offset')} not saved: DeleteRecords or retention deleted them on purpose. One log still"
+        " holds them; another one that held the same begins after them"
     )
 
 
@@ -341,8 +339,8 @@ def _in_all(rows: Sequence[TailRow], uncompared: bool) -> str:
     count = len({(row.topic, row.partition) for row in rows})
     text = f"In all: {plural(sum(places.values()), 'record')} of {partitions_in_words(count)} saved: {origins}."
     all_of_it = (
-        " Without a cluster nothing tells what is lost, so all of it is there: --elect BROKER compares disks with that"
-        " replica's."
+        " Without a cluster nothing tells what is lost, so all is saved. --elect BROKER compares the disks with that"
+        " broker's."
     )
     return f"{text}{all_of_it if uncompared else ''}"
 
@@ -370,7 +368,7 @@ def _end(
         ((why, _), names), others = failed[0], {at for _, where in failed[1:] for at in where}
         more = f"; {', '.join(targets_of(others))} for other reasons, each named above" if others else ""
         raise PartlyDoneError(
-            f"nobody can tell all that is to be saved: {', '.join(targets_of(names))}: {why}{more}",
+            f"not all that is to be saved is known: {', '.join(targets_of(names))}: {why}{more}",
             next_step=_READ_THE_DISKS,
         )
     if found.errors:

@@ -36,7 +36,8 @@ def offsets_in_words(ranges: Iterable[tuple[int, int]]) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """``1 record``, ``2,333 records``."""
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def agree(count: int, singular: str, many: str) -> str:

@@ -115,7 +115,7 @@ def choose(
         return _whoever_leads(subject, limits, compacted)
     leader = elect if elect is not None else coming_leader(subject)
     if leader is None:
-        return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
+        return _unknown(subject, "it has no leader and none can be elected, so there is no log to compare with")
     if leader not in subject.case.logs.ranked:
         return _unread(subject, leader, limits, compacted)
     doubt = doubts.get(leader)
@@ -216,12 +216,12 @@ def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
     best = logs.best
     replicas = sorted(limits.replicas) if limits.replicas is not None else [] if best is None else [best.replica]
     if not replicas:
-        return _unknown(subject, "no replica's log was heard")
+        return _unknown(subject, "no replica's log was read")
     wanted = []
     for replica in replicas:
         log = logs.heard.get(replica)
         if log is None:
-            return _unknown(subject, f"the log of replica {replica} was not heard")
+            return _unknown(subject, f"the log of replica {replica} was not read")
         end = log.log_end if limits.to_offset is None else limits.to_offset
         if end > limits.from_offset:
             wanted.append(Wanted(state, replica, limits.from_offset, end, "named outright", log, compacted))
@@ -229,12 +229,17 @@ def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
     return Choice(state, tuple(wanted), note)
 
 
+def nothing_to_save(leader: int) -> str:
+    """Why nothing is saved of a partition whose logs were compared with this one."""
+    return f"nothing to save: no log that was read holds what replica {leader} lacks"
+
+
 def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str:
     """What to say beside the records that are saved: nothing to save, and replicas that were not heard."""
     unranked = [replica for replica in subject.case.logs.unranked if replica != leader]
     said = []
     if not wanted:
-        said.append(f"nothing to save: no log that was heard holds what replica {leader} lacks")
+        said.append(nothing_to_save(leader))
     if unranked:
         which = ", ".join(map(str, unranked))
         said.append(f"what replica {which} holds is not known: --log-dir reads it from its broker's disk")
@@ -277,16 +282,16 @@ def _unread(subject: Subject, leader: int, limits: Limits, compacted: bool | Non
     wanted = _within(limits, subject, rescue_from_unread(logs, subject.state.replicas, leader), why, compacted)
     held = "above their high watermarks, or differently from each other"
     note = (
-        f"the log of replica {leader}, which is to lead, was not heard or tells no epochs, so how much the others"
-        " truncate is not known; "
+        f"the log of replica {leader}, which is to lead, was not read or tells no epochs: what the others truncate is"
+        " UNKNOWN. "
     )
     if wanted:
-        note += f"what they hold {held}, is saved: if {leader} holds everything committed, they truncate no more"
+        note += f"Saved: what they hold {held}. If {leader} holds everything committed, they truncate no more"
     else:
-        note += f"nothing is saved, as no log that was heard holds anything {held}"
+        note += f"Nothing is saved: no log that was read holds anything {held}"
     note += (
-        f"; if its machine crashed, {leader} may lack committed records, too: --log-dir reads its broker's disk, --logs"
-        " takes what `kelr recover collect` read there"
+        f". After a crash of its machine {leader} may lack committed records, too: read its disk with --log-dir, or"
+        " give what `kelr recover collect` read there with --logs"
     )
     others = [
         replica
@@ -294,7 +299,7 @@ def _unread(subject: Subject, leader: int, limits: Limits, compacted: bool | Non
         if replica != leader and (replica not in logs.ranked or logs.ranked[replica].high_watermark is None)
     ]
     if others:
-        note += f"; what replica {', '.join(map(str, others))} holds there is not known either"
+        note += f". What replica {', '.join(map(str, others))} holds there is not known either"
     return Choice(subject.state, wanted, note, failed=True, leader=leader)
 
 

@@ -9,17 +9,16 @@ from pathlib import Path
 from kelr import __version__
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
-from kelr.model import ReplicaLog
+from kelr.model import LOG_DIRECTORY, ReplicaLog
 from kelr.rescue.archive import TailWriter, write_dump
 from kelr.rescue.choose import Wanted
-from kelr.rescue.manifest import FORMAT, FORMAT_VERSION, HOLE, LineageEntry, Manifest, SavedGap, SavedTail
+from kelr.rescue.manifest import FORMAT, FORMAT_VERSION, HOLE, Manifest, SavedGap, SavedTail
 from kelr.rescue.transactions import Transactions
 from kelr.sources.base import Progress
 from kelr.sources.disk import PartitionDirectory
 from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind
 
 FETCH = "Fetch"
-LOG_DIRECTORY = "log directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,6 @@ def held_on_disk(directory: PartitionDirectory) -> tuple[int, int]:
 
 def _described(one: Wanted, how: str, now_ms: int) -> SavedTail:
     state, log = one.state, one.log
-    lineage = None if log.lineage is None else tuple(LineageEntry(e.epoch, e.end_offset) for e in log.lineage)
     return SavedTail(
         topic=state.topic,
         topic_id=state.topic_id,
@@ -101,7 +99,7 @@ def _described(one: Wanted, how: str, now_ms: int) -> SavedTail:
         why=one.why,
         from_offset=one.from_offset,
         to_offset=one.to_offset,
-        lineage=lineage,
+        lineage=None if log.lineage is None else tuple(log.lineage),
         log_start=log.log_start,
         log_end=log.log_end,
         high_watermark=log.high_watermark,

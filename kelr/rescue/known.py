@@ -8,7 +8,7 @@ from pathlib import Path
 from kelr.engine.logs import without_ranges
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
-from kelr.model import EpochEnd, Parts, ReplicaLog, SavedLog, TopicPartition
+from kelr.model import Parts, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.rescue.archive import read_head
 from kelr.rescue.manifest import HOLE, Manifest, SavedGap, SavedTail
@@ -90,9 +90,7 @@ def _logs(
             tail.to_offset if tail.log_end is None else tail.log_end,
             log_start=tail.log_start,
             high_watermark=tail.high_watermark,
-            lineage=None
-            if tail.lineage is None
-            else tuple(EpochEnd(one.epoch, one.end_offset) for one in tail.lineage),
+            lineage=tail.lineage,
         )
         yield SavedLog(
             _shown(path),

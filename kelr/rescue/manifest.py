@@ -13,7 +13,7 @@ from typing import Any
 
 from kelr.durable import json_integer
 from kelr.errors import BadInputError
-from kelr.model import TopicPartition
+from kelr.model import EpochEnd, TopicPartition
 
 FORMAT = "kelr-rescue"
 FORMAT_VERSION = 1
@@ -26,14 +26,13 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _STRICT = {"strict": True, "extra": "forbid"}
+"""Of the manifest, and so of all that is in it."""
 _MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class SavedSegment:
     """One file of record batches, as a broker writes them; ``kafka-dump-log.sh`` reads it."""
-
-    __pydantic_config__ = _STRICT
 
     name: str
     """The member of the zip, such as ``orders-1/00000000000000000116.log``."""
@@ -50,8 +49,6 @@ class SavedSegment:
 class SavedGap:
     """Offsets that were asked for and are not in the file."""
 
-    __pydantic_config__ = _STRICT
-
     from_offset: int
     to_offset: int | None
     """None where nobody knows how far it reaches."""
@@ -64,28 +61,14 @@ class SavedGap:
 class SavedEpoch:
     """The offsets `[from_offset, to_offset)` that were written in one leader epoch."""
 
-    __pydantic_config__ = _STRICT
-
     epoch: int | None
     from_offset: int
     to_offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class LineageEntry:
-    """The end of one leader epoch in the log that the records come from."""
-
-    __pydantic_config__ = _STRICT
-
-    epoch: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class SavedTail:
     """The records of one replica of one partition that are in the file."""
-
-    __pydantic_config__ = _STRICT
 
     topic: str
     topic_id: str | None
@@ -101,7 +84,7 @@ class SavedTail:
     segments: tuple[SavedSegment, ...] = ()
     gaps: tuple[SavedGap, ...] = ()
     epochs: tuple[SavedEpoch, ...] = ()
-    lineage: tuple[LineageEntry, ...] | None = None
+    lineage: tuple[EpochEnd, ...] | None = None
     """The epochs of the source's log up to its end; None where they were not known."""
     log_start: int | None = None
     log_end: int | None = None

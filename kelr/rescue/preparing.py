@@ -199,8 +199,8 @@ class Preparing:
         start = target.log.log_start
         if known.done_through is not None and start is not None and start >= known.scan_from > 0:
             self._notes.append(
-                f"{target.where} begins at offset {start} by now: what was replayed to it before is gone from it again,"
-                " by retention or because somebody deleted it, and counts as replayed"
+                f"{target.where} begins at offset {start} now: what was replayed to it before was deleted again, by"
+                " retention or DeleteRecords, and counts as replayed"
             )
         return known if known.full or not self.options.look else None
 
@@ -209,13 +209,13 @@ class Preparing:
         topic, topic_id = target.state.topic, target.state.topic_id
         if None in {known.topic_id, topic_id}:
             self._notes.append(
-                f"whether {topic} is the topic of the earlier replay is not known, for want of its id: nothing of that"
-                " one is taken as done"
+                f"the id of topic {topic} is not known: the earlier replay may be of another topic of that name, and"
+                " counts for nothing"
             )
             return False
         if known.topic_id != topic_id:
             self._notes.append(
-                f"{topic} was deleted and made again since an earlier replay: what that one produced is gone with it"
+                f"{topic} was deleted and made again since an earlier replay: what that one produced was deleted, too"
             )
             return False
         return known.scan_from <= target.log.log_end
@@ -252,21 +252,21 @@ class Preparing:
         hanging, dropped = counts.get(Verdict.HANGING, 0), counts.get(Verdict.DROPPED, 0)
         if hanging and self.options.cut_transactions:
             raise RefusedError(
-                f"{where} keeps {plural(hanging, 'record')} of transactions whose commit was lost, and which have no"
-                " end there: produced again now, they would be there twice if they were committed after all",
+                f"{where} keeps {plural(hanging, 'record')} of transactions whose commit was lost and which hang there:"
+                " if a coordinator still commits them, records that were produced again would be there twice",
                 next_step="abort what hangs first: kelr recover verify names the command; then run this again",
             )
         if hanging:
             self._notes.append(
-                f"{where} keeps {plural(hanging, 'record')} of committed transactions whose commit was lost: they hang,"
-                " consumers with read_committed get none of them, and none when they are aborted; --cut-transactions"
-                " produces these again after the abort"
+                f"{where} keeps {plural(hanging, 'record')} of committed transactions whose commit was lost. They hang:"
+                " consumers with read_committed get none of them. Abort them, then --cut-transactions produces these"
+                " records again"
             )
-        aborted = "" if elsewhere else ", and which were aborted since: consumers with read_committed never get them"
+        aborted = "" if elsewhere else ". They were aborted since: consumers with read_committed never get them"
         if dropped:
             self._notes.append(
                 f"{where} keeps {plural(dropped, 'record')} of committed transactions whose commit was lost"
-                f"{aborted}; --cut-transactions produces them again"
+                f"{aborted}. --cut-transactions produces them again"
             )
 
     def _survivors(self, pair: _Pair, tails: Sequence[SavedTail]) -> Survivors | None:
@@ -332,7 +332,7 @@ class Preparing:
     def _warnings(self, partitions: Sequence[PartitionReplay]) -> tuple[str, ...]:
         said = list(dict.fromkeys(self._notes))
         if any(one.to_replay for one in partitions):
-            said.append("consumers will see the replayed records after newer ones: their old places are taken")
+            said.append("consumers will see the replayed records after newer ones: their old offsets are taken")
         gaps = sorted({str(one.source) for one in partitions if not all(tail.whole for tail in one.tails)})
         if gaps:
             said.append(f"the file does not hold all that was asked for of {', '.join(gaps[:5])}: see kelr rescue show")
@@ -340,8 +340,8 @@ class Preparing:
         if deleted:
             names = ", ".join(list(deleted)[:5]) + (f" and {len(deleted) - 5} more" if len(deleted) > 5 else "")
             said.append(
-                f"{plural(sum(deleted.values()), 'record')} of {names} lie below where the log begins by now:"
-                " DeleteRecords or retention deleted those offsets on purpose, so they are not produced again"
+                f"{plural(sum(deleted.values()), 'record')} of {names} not produced again: DeleteRecords or retention"
+                " deleted those offsets on purpose, and the log begins after them"
             )
         stamped = sorted({one.target.state.topic for one in partitions if one.scan.log_append_time})
         if stamped:
@@ -353,7 +353,7 @@ class Preparing:
                     f"{one.target.where} is compacted: a replayed record takes the place of a newer one of its key"
                 )
         if not self.options.look:
-            said.append("nobody looked whether some of them were replayed before: then they will be there twice")
+            said.append("--no-scan: records that were replayed before will be there twice")
         return tuple(said)
 
 

@@ -9,7 +9,6 @@ from kelr.engine.logs import agreement
 from kelr.engine.situation import effective_min_isr
 from kelr.errors import RefusedError, UsageError
 from kelr.model import (
-    EpochEnd,
     NotHeard,
     PartitionState,
     ReplicaLog,
@@ -160,13 +159,12 @@ def lost_from(tails: Sequence[SavedTail], log: ReplicaLog) -> int:
     for tail in tails:
         if not tail.lineage or tail.log_end is None:
             return start
-        lineage = tuple(EpochEnd(entry.epoch, entry.end_offset) for entry in tail.lineage)
         source = ReplicaLog(
             tail.replica,
             tail.log_end,
-            lineage[-1].epoch,
+            tail.lineage[-1].epoch,
             log_start=tail.log_start,
-            lineage=lineage,
+            lineage=tail.lineage,
         )
         parted = agreement(source, log)
         if parted is None:

@@ -178,7 +178,7 @@ def test_a_disk_is_saved_where_the_cluster_does_not_answer(kelr: Kelr, disk: Pat
     err = ran.err.splitlines()
     assert err[0] == (
         "In all: 6 records of 1 partition saved: 6 from the disk of broker 1. Without a cluster nothing tells what"
-        " is lost, so all of it is there: --elect BROKER compares disks with that replica's."
+        " is lost, so all is saved. --elect BROKER compares the disks with that broker's."
     )
     assert err[1] == "  next: kelr rescue show disk.kelr-rescue"
     assert err[2].startswith(SILENT)
@@ -313,11 +313,11 @@ def test_a_dump_that_cannot_tell_all_says_itself_what_where_and_what_next(
     both = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--log-dir", str(longer), "--elect", "1")
     err = kelr(*both, "--out", "one.kelr-rescue", "-o", "json").err.splitlines()
     assert err[-2].startswith(
-        "kelr: error: nobody can tell all that is to be saved: orders:0: the log of replica 1, which is to lead, was"
+        "kelr: error: not all that is to be saved is known: orders:0: the log of replica 1, which is to lead, was"
         " read while its broker ran, and is not believed"
     )
     assert err[-1].startswith(
-        "  next: read the disks that nobody has read, or read them again, on their brokers' hosts:"
+        "  next: on the broker's host: kelr recover collect --log-dir DIRECTORY --out FILE; then the same command"
     )
     # Said once: not in a note as well.
     assert kelr(*both, "--out", "two.kelr-rescue").err.count("is not believed") == 1

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kelr.errors import BadInputError, UsageError
+from kelr.model import EpochEnd
 from kelr.rescue import archive
 from kelr.rescue.archive import open_dump
-from kelr.rescue.manifest import HOLE, LineageEntry, SavedEpoch
+from kelr.rescue.manifest import HOLE, SavedEpoch
 from kelr.sources.records.batches import BatchRun, StopKind
 from kelr.sources.records.stream import Unread, UnreadKind
 from tests.rescue.batches import batch, log, marker, partition
@@ -42,7 +43,7 @@ def test_batches_are_kept_byte_for_byte(file: Path) -> None:
         assert saved.whole
         assert (saved.batches, saved.records) == (4, 10)
         assert saved.epochs == (SavedEpoch(1, 10, 18), SavedEpoch(2, 18, 21))
-        assert saved.lineage == (LineageEntry(1, 18), LineageEntry(2, 21))
+        assert saved.lineage == (EpochEnd(1, 18), EpochEnd(2, 21))
 
 
 @pytest.mark.parametrize("moment", ["begin", "finish", "close"])

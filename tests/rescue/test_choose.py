@@ -100,12 +100,11 @@ def test_where_kelr_advises_a_return_it_is_whom_that_elects() -> None:
 
 
 UNREAD = (
-    "the log of replica 1, which is to lead, was not heard or tells no epochs, so how much the others truncate is not"
-    " known; "
+    "the log of replica 1, which is to lead, was not read or tells no epochs: what the others truncate is UNKNOWN. "
 )
 CRASHED = (
-    "; if its machine crashed, 1 may lack committed records, too: --log-dir reads its broker's disk, --logs takes what"
-    " `kelr recover collect` read there"
+    ". After a crash of its machine 1 may lack committed records, too: read its disk with --log-dir, or give what"
+    " `kelr recover collect` read there with --logs"
 )
 HELD = "above their high watermarks, or differently from each other"
 
@@ -118,7 +117,7 @@ def test_before_the_return_of_a_log_that_nobody_read_all_that_it_may_truncate_is
     assert ranges(found) == [(2, 20, 40)]
     assert (found.failed, found.leader) == (True, 1)
     assert found.wanted[0].why == "what replica 1, which is to lead, lacks of these is not known"
-    saved = f"what they hold {HELD}, is saved: if 1 holds everything committed, they truncate no more"
+    saved = f"Saved: what they hold {HELD}. If 1 holds everything committed, they truncate no more"
     assert found.note == f"{UNREAD}{saved}{CRASHED}"
     assert ranges(chosen(Limits(replicas=(3,)), logs=logs, **whom)) == []
     assert ranges(chosen(Limits(to_offset=30), logs=logs, **whom)) == [(2, 20, 30)]
@@ -132,8 +131,8 @@ def test_where_nothing_is_above_a_high_watermark_nothing_is_saved_and_what_is_un
     silent = replace(log(3, (4, 35)), high_watermark=None)
     found = chosen(logs=(UNHEARD, log(2, (4, 40)), silent), elect=1)
     assert (ranges(found), found.failed) == ([], True)
-    nothing = f"nothing is saved, as no log that was heard holds anything {HELD}"
-    assert found.note == f"{UNREAD}{nothing}{CRASHED}; what replica 3 holds there is not known either"
+    nothing = f"Nothing is saved: no log that was read holds anything {HELD}"
+    assert found.note == f"{UNREAD}{nothing}{CRASHED}. What replica 3 holds there is not known either"
 
 
 def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() -> None:
@@ -207,7 +206,7 @@ def test_offsets_that_are_named_are_taken_as_they_are() -> None:
 def test_nothing_lost_is_said() -> None:
     same = (log(1, (4, 30)), log(2, (4, 30)), log(3, (4, 30)))
     found = chosen(logs=same, elect=2)
-    note = "nothing to save: no log that was heard holds what replica 2 lacks"
+    note = "nothing to save: no log that was read holds what replica 2 lacks"
     assert found == Choice(LEADERLESS, (), note, leader=2)
 
 

@@ -93,8 +93,8 @@ def test_while_it_hangs_its_surviving_part_is_told_and_not_produced(cluster: Fak
     assert one.counts == {Verdict.HANGING: 3, Verdict.SURVIVES: 2, Verdict.REPLAY: 4, Verdict.MARKER: 1}
     (told,) = (warning for warning in plan.warnings if "whose commit was lost" in warning)
     assert told.startswith("orders:0 keeps 3 records of committed transactions")
-    assert "--cut-transactions produces these again after the abort" in told
-    with pytest.raises(RefusedError, match=r"keeps 3 records .* no end there"):
+    assert "Abort them, then --cut-transactions produces these records again" in told
+    with pytest.raises(RefusedError, match=r"keeps 3 records .* which hang there"):
         planned(cluster, tmp_path / "cut.kelr-rescue", CUT)
 
 

@@ -196,7 +196,10 @@ def test_a_journal_without_a_topic_id_is_no_proof_and_that_is_said(
     with open_dump(file) as dump, ReplayJournal(tmp_path / "journal.jsonl", {}) as journal:
         preparing = Preparing(dump, cluster, ALL_TO_RESCUED, checkpoints=journal.checkpoints, timeout_s=0.5)  # type: ignore[arg-type]
         warnings = preparing.prepare(dump.manifest.tails, nothing_shown).warnings
-    assert any("whether rescued is the topic of the earlier replay is not known" in warning for warning in warnings)
+    assert any(
+        "the earlier replay may be of another topic of that name, and counts for nothing" in warning
+        for warning in warnings
+    )
 
 
 def test_originals_and_their_replayed_copies_are_the_same_records(
@@ -494,8 +497,8 @@ def test_records_below_the_logs_start_were_deleted_on_purpose_and_that_is_said(
     assert one.counts == {Verdict.DELETED: 3, Verdict.REPLAY: 9}
     (said,) = [warning for warning in plan.warnings if "on purpose" in warning]
     assert said == (
-        "3 records of orders:0 lie below where the log begins by now: DeleteRecords or retention deleted those offsets"
-        " on purpose, so they are not produced again"
+        "3 records of orders:0 not produced again: DeleteRecords or retention deleted those offsets on purpose, and the"
+        " log begins after them"
     )
 
 
@@ -512,4 +515,6 @@ def test_what_a_person_has_to_know_is_said(cluster: FakeCluster, tmp_path: Path)
     assert "after newer ones" in said
     assert "does not hold all that was asked for of orders:0" in said
     assert "the time of their writing" in said
-    assert "nobody looked" in " ".join(planned(cluster, file, ReplayOptions(look=False)).warnings)
+    assert "--no-scan: records that were replayed before will be there twice" in " ".join(
+        planned(cluster, file, ReplayOptions(look=False)).warnings
+    )

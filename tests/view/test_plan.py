@@ -169,7 +169,7 @@ def test_of_many_partitions_the_totals_come_first_and_each_list_once(width: int 
     text = " ".join(" ".join(lines).split())
     assert "its return elects it by itself. (50 of them)" in text
     assert "Broker 2 truncates 19 offsets when 3 leads. (all of them)" in text
-    assert "Broker 2 truncates 1900 offsets of 100 partitions, to follow 3." in text
+    assert "Broker 2 truncates 1,900 offsets of 100 partitions, to follow 3." in text
 
 
 def test_reasons_that_differ_in_a_number_are_told_once_and_what_differs_for_each() -> None:

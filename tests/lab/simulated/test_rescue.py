@@ -308,7 +308,7 @@ def test_what_a_return_truncates_is_saved_from_whoever_holds_it(
     assert document["next"] == f"kelr explain {TOPIC}:0 -b {server.bootstrap_servers}"
     unread = str(tmp_path / "unread.kelr-rescue")
     assert kelr(server, "rescue", "dump", TOPIC, "--elect", "3", *dirs[:2], "--out", unread) == 7
-    assert "the log of replica 3, which is to lead, was not heard" in capsys.readouterr().err
+    assert "the log of replica 3, which is to lead, was not read" in capsys.readouterr().err
 
 
 def test_a_stale_reading_of_the_leader_to_come_counts_as_not_read(
