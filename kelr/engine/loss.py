@@ -57,6 +57,8 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
             nor one that a reassignment adds again.
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
+    if case.config.foreign is not None:
+        return Loss(Grade.UNKNOWN, reason=f"its records are not in its replicas' logs ({case.config.foreign})")
     # Its failure moves a replica from the ISR to the ELR although its log is gone (docs/invariants.md).
     # A disk that contradicts that place may have lost what it stands for.
     lost = case.logs.lost_directory(replica) or case.logs.doubtful(replica) or case.is_added_again(replica)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kelr.engine.words import agree, brokers, offsets_in_words
-from kelr.model import Bounds, Grade, Loss
+from kelr.model import Bounds, Grade, Loss, ReplicaLog
 
 PROMISE = "if fewer than min ISR replicas lost data"
 """What KIP-966's balanced recovery promises depends on this."""
@@ -35,6 +35,19 @@ def gone_in_words(ranges: Sequence[tuple[int, int]], unheard: Sequence[int] = ()
     were, are, they = agree(count, "was", "were"), agree(count, "is", "are"), agree(count, "it is", "they are")
     where = "no log that was read" if unheard else f"no log: {they} lost whichever replica is elected"
     return f"{offsets_in_words(ranges)} {were} committed and {are} on {where}"
+
+
+def begins_later(log: ReplicaLog, leader: ReplicaLog) -> str:
+    """What is wrong with a log with remote storage that begins later than its leader's: it was truncated to before its
+    first segment, and the rest is deleted once it leads. Empty where nothing is."""
+    start, leads_from = log.log_start or 0, leader.log_start or 0
+    if log.local_start is None or start <= leads_from:
+        return ""
+    return (
+        f"the log of {log.replica} begins at {start}, and that of {leader.replica}, which leads, at {leads_from}: if"
+        f" {log.replica} leads, Kafka deletes what is in remote storage before {start}. A replica that is made anew"
+        " (reassigned away and back) begins where the leader's does"
+    )
 
 
 def certainty_in_words(loss: Loss) -> str:

@@ -143,11 +143,14 @@ def _starts_between(log: ReplicaLog, start: int) -> bool | None:
 def _save(writer: TailWriter, one: Wanted, source: TailSource, count: _Count) -> SavedTail:
     gaps: list[SavedGap] = []
     start = one.from_offset
-    log_start = one.log.log_start
-    if log_start is not None and log_start > start:
-        until = min(log_start, one.to_offset)
-        gaps.append(SavedGap(start, until, UnreadKind.GONE, f"the replica's log begins at offset {log_start}"))
-        start = until
+    beginnings = [(one.log.log_start, "the replica's log begins at offset {}")]
+    if source.how == LOG_DIRECTORY:
+        beginnings.append((one.log.local_start, "it is in remote storage alone: the disk begins at offset {}"))
+    for begins, why in beginnings:
+        if begins is not None and begins > start:
+            until = min(begins, one.to_offset)
+            gaps.append(SavedGap(start, until, UnreadKind.GONE, why.format(begins)))
+            start = until
     reached = start
     for piece in source.pieces(start, one.to_offset) if start < one.to_offset else ():
         if isinstance(piece, Unread):

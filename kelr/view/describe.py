@@ -131,6 +131,13 @@ def _config_columns(
             "unclean.leader.election.enable of the topic.",
         ),
         fact(unclean_source, "string", lambda row: str(row.config.unclean_leader_election_source), "Where it is set."),
+        fact("remote_storage", "boolean?", lambda row: row.config.remote_storage, "Its remote.storage.enable."),
+        fact(
+            "foreign",
+            "string?",
+            lambda row: row.config.foreign,
+            "The config by which its records are not in its replicas' logs; null: none is told.",
+        ),
         fact("config_error", "string?", lambda row: row.config.error, "Why the configs could not be read."),
     )
 
@@ -167,11 +174,17 @@ def _wide_columns(marks: ReplicaMarks, cluster: Cluster) -> tuple[Column[Describ
     return (
         shown("RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas))),
         shown("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election)),
+        shown("REMOTE", _remote),
         shown("ADDING", lambda row: marks.many(row.state.adding)),
         shown("REMOVING", lambda row: marks.many(row.state.removing)),
         *([shown("CORDONED", lambda row: marks.many(_cordoned(row, cluster)))] if _any_cordoned(cluster) else ()),
         shown("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN),
     )
+
+
+def _remote(row: Described) -> Text:
+    """Whether the topic has remote storage; or the config by which its records are elsewhere altogether."""
+    return _yes_no(row.config.remote_storage) if row.config.foreign is None else plain(row.config.foreign)
 
 
 def _any_cordoned(cluster: Cluster) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.engine import KnownLogs, diverges_at, rank_logs
+from kelr.engine.loss_words import begins_later
 from kelr.engine.words import in_short, plural
 from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError, TopicPartition
 from kelr.view.columns import Column, Json, Shown, View, datum
@@ -85,7 +86,7 @@ class LogNotes:
     """What is to be said beside the rows, gathered while they go by."""
 
     def __init__(self) -> None:
-        self._newer: list[str] = []
+        self._notes: list[str] = []
         self._not_compared: dict[str, None] = {}
         self._silences: dict[int, list[tuple[TopicPartition, str]]] = {}
 
@@ -95,9 +96,13 @@ class LogNotes:
             newer = row.logs.newer_leader_epoch
             if newer is not None and row.replica == row.state.replicas[0]:
                 # The state is the older one.
-                self._newer.append(
+                self._notes.append(
                     f"{row.state.address} moved on while it was read: a broker knows leader epoch {newer}"
                 )
+            leader = None if row.state.leader is None else row.logs.heard.get(row.state.leader)
+            late = begins_later(row.log, leader) if row.log is not None and leader is not None else ""
+            if late:
+                self._notes.append(f"{row.state.address}: {late}")
             silence = row.not_heard
             if silence is not None and in_short(silence.detail) != silence.detail:
                 self._silences.setdefault(row.replica, []).append((row.state.address, silence.detail))
@@ -106,7 +111,7 @@ class LogNotes:
 
     def show(self, output: Output) -> None:
         """Print them; people are told below the table why BEHIND is not known, and what is too long for a cell."""
-        for text in self._newer:
+        for text in self._notes:
             output.note(text)
         for replica, found in sorted(self._silences.items()) if output.format.for_people else ():
             address, detail = found[0]
@@ -162,6 +167,18 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
         of_log("last_epoch", "integer?", lambda log: log.last_epoch, "Last written; null: empty or not known."),
         of_log("current_leader_epoch", "integer?", lambda log: log.current_leader_epoch, "As this broker knows it."),
         of_log("log_start", "integer?", lambda log: log.log_start, "First offset in the log."),
+        of_log(
+            "local_start",
+            "integer?",
+            lambda log: log.local_start,
+            "First offset on the broker's own disk, in a topic with remote storage; null: as log_start, or not told.",
+        ),
+        of_log(
+            "remote_end",
+            "integer?",
+            lambda log: log.remote_end,
+            "Where what the broker knows to be in remote storage ends (exclusive); null: nothing, or not told.",
+        ),
         of_log("log_end", "integer?", lambda log: log.log_end, "Log end offset (LEO)."),
         of_log("high_watermark", "integer?", lambda log: log.high_watermark, "As this replica knows it."),
         of_log(
@@ -206,6 +223,7 @@ def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
         shown("LEADER EPOCH", number(lambda log: log.current_leader_epoch), right=True, wide=True),
         shown("BROKER EPOCH", number(lambda log: log.broker_epoch), right=True, wide=True),
         shown("START", number(lambda log: log.log_start), right=True, yields=2),
+        shown("ON DISK", _on_disk, right=True, wide=True),
         shown("END", number(lambda log: log.log_end), right=True),
         shown("HW", _high_watermark, right=True),
         shown("BEHIND", _behind, right=True),
@@ -232,6 +250,12 @@ def _broker(row: LogRow, cluster: Cluster) -> Text:
 
 def _high_watermark(row: LogRow) -> Text:
     return high_watermark_text(row.log, None if row.log is None else row.log.saved_high_watermark)
+
+
+def _on_disk(row: LogRow) -> Text:
+    """Where what is on the broker's own disk begins."""
+    log = row.log
+    return number_text(None if log is None else log.log_start if log.local_start is None else log.local_start)
 
 
 def _behind(row: LogRow) -> Text:

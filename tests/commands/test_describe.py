@@ -47,7 +47,7 @@ def test_wide_adds_racks_configs_and_ids(kelr: Kelr) -> None:
     ran = kelr("describe", "orders:2", "-o", "wide")
     header, row = ran.out.splitlines()
     assert header.split("  ")[-1] == "TOPIC ID"
-    assert row.endswith("az2 ? az1  no       ?       ?         xwLcnDBAQ0KnZEKZX0bXVA")
+    assert row.endswith("az2 ? az1  no       ?       ?       ?         xwLcnDBAQ0KnZEKZX0bXVA")
 
 
 def test_json_is_one_document(kelr: Kelr) -> None:
@@ -90,6 +90,8 @@ def test_json_is_one_document(kelr: Kelr) -> None:
         "min_insync_replicas_source": "topic",
         "unclean_leader_election": False,
         "unclean_leader_election_source": "Kafka's default",
+        "remote_storage": None,
+        "foreign": None,
         "config_error": None,
         "topic_id": "xwLcnDBAQ0KnZEKZX0bXVA",
         "partition_epoch": None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.model import LogAnswer, ReplicaLog, Snapshot, TopicPartition
+from kelr.model import EpochEnd, LogAnswer, ReplicaLog, Snapshot, TopicPartition
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
 from tests.sources.test_log_pages import LiveLike
@@ -60,6 +60,8 @@ def test_json(kelr: Kelr) -> None:
         "last_epoch": 0,
         "current_leader_epoch": 1,
         "log_start": 10,
+        "local_start": None,
+        "remote_end": None,
         "log_end": 45,
         "high_watermark": 40,
         "behind_best": 20,
@@ -139,3 +141,28 @@ def test_targets_are_required(kelr: Kelr) -> None:
 def test_unknown_topics(kelr: Kelr) -> None:
     assert kelr("log-info", "nope").code == 2
     assert kelr("log-info", "nope", "orders").code == 7
+
+
+def test_remote_storage_is_told_and_a_log_that_begins_later_than_its_leaders(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    """As Kafka 4.4.0 leaves a follower that it truncated to before its first segment."""
+    ends = (EpochEnd(0, 60), EpochEnd(2, 80))
+    led = ReplicaLog(3, 80, 2, 2, 80, 0, ends, source="Fetch", local_start=70, remote_end=75)
+    follows = ReplicaLog(2, 80, 2, 2, 80, 60, ends[1:], source="Fetch", local_start=80)
+    state = replace(INCIDENT.partitions[0], leader=3, leader_epoch=2, replicas=(2, 3), isr=(2, 3), elr=())
+    cluster(replace(INCIDENT, partitions=(state,), logs={state.address: (follows, led)}))
+    ran = kelr("log-info", str(state.address), "-o", "wide")
+    assert (
+        ran.out
+        == """\
+PARTITION  REPLICA  BROKER    ROLE        EPOCH  LEADER EPOCH  BROKER EPOCH  START  ON DISK  END  HW  BEHIND  LEARNT BY
+orders:0   2        live az2  isr             2             2             ?     60       80   80  80    best  Fetch
+orders:0   3        live az3  leader isr      2             2             ?      0       70   80  80    best  Fetch
+"""
+    )
+    assert ran.err.splitlines()[0] == (
+        "orders:0: the log of 2 begins at 60, and that of 3, which leads, at 0: if 2 leads, Kafka deletes what is in"
+        " remote storage before 60. A replica that is made anew (reassigned away and back) begins where the leader's"
+        " does"
+    )

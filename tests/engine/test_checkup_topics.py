@@ -331,8 +331,23 @@ def test_replicas_on_their_way_out_do_not_count() -> None:
 def test_configs_that_could_not_be_read() -> None:
     told = look([row("orders", 0, config=TopicConfig(error="TOPIC_AUTHORIZATION_FAILED"))])
     assert unchecked(told) == dict.fromkeys(
-        ("min-isr-one", "min-isr-is-rf", "under-min-isr", "unclean-election"), "TOPIC_AUTHORIZATION_FAILED"
+        ("min-isr-one", "min-isr-is-rf", "under-min-isr", "unclean-election", "records-elsewhere", "remote-storage"),
+        "TOPIC_AUTHORIZATION_FAILED",
     )
+
+
+def test_topics_whose_records_are_not_all_in_their_replicas_logs_are_named() -> None:
+    remote, diskless = replace(KNOWN, remote_storage=True), replace(KNOWN, foreign="diskless.enable=true")
+    told = look([row("clicks", 0, config=remote), row("clicks", 1, config=remote), row("views", 0, config=diskless)])
+    assert {(one.id, one.topic, one.partitions, one.what) for one in told if isinstance(one, Finding)} >= {
+        ("remote-storage", "clicks", (0, 1), "clicks has remote storage (remote.storage.enable)"),
+        (
+            "records-elsewhere",
+            "views",
+            (0,),
+            "the records of views are not in its replicas' logs (diskless.enable=true)",
+        ),
+    }
 
 
 def test_a_hostile_name_is_quoted() -> None:

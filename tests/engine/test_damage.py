@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from kelr.model import (
     Damage,
     DamageKind,
     Decision,
+    Grade,
     LogAnswer,
     PartitionState,
     ReplicaLog,
@@ -298,3 +300,69 @@ def test_a_partition_that_is_led_elects_nobody_and_loses_no_marker() -> None:
 def test_candidates_show_their_last_stable_offset() -> None:
     found = decided(WAITING, [log(3, 90, hw=90, stable=40), silent(1), log_of(2, (0, 120))])
     assert [candidate.last_stable_offset for candidate in found.candidates] == [40, None, None]
+
+
+def remote(replica: int, *ends: tuple[int, int], disk: int, there: int | None = None, start: int = 0) -> ReplicaLog:
+    """A log with remote storage: its disk begins here, and what it knows to be there ends there."""
+    return replace(log_of(replica, *ends, start=start), local_start=disk, remote_end=there)
+
+
+def fate(*logs: LogAnswer, state: PartitionState = WAITING, enabled: bool = True, **more: Any) -> str | None:
+    """What is said of remote storage; None where nothing is."""
+    snapshot = snapshot_of(state, cluster_of(live=more.get("live", (2, 3)), fenced=(1,)), logs)
+    configs = {topic: replace(config, remote_storage=enabled) for topic, config in snapshot.configs.items()}
+    found = decide(replace(snapshot, configs=configs), state, ELR_4_3)
+    texts = [one.text for one in found.damage if one.kind is DamageKind.REMOTE_STORAGE]
+    return texts[0] if texts else None
+
+
+def test_what_each_election_leaves_of_remote_storage() -> None:
+    """As it was seen on 4.4.0: 2 holds what is on no disk any more, and 3 was out of sync."""
+    behind, ahead = remote(3, (0, 60), disk=60), remote(2, (0, 90), disk=90, there=90)
+    assert fate(behind, silent(1), ahead) == (
+        "Remote storage has offsets 0..89, as 2 knows; the log of broker 1 was not read, and may tell of more."
+        " Electing 3 cuts off offsets 60..89 of it: they stay there, no consumer gets them any more, and Kafka deletes"
+        " them once the topic begins with a newer leader epoch."
+        " Then 2 drops its log and begins at 60: once 2 leads, also by a clean election, Kafka deletes what is there"
+        " before 60, unless its log begins by then where the leader's does (kelr log-info)."
+        " Electing 2 keeps all of it."
+    )
+    assert fate(behind, silent(1), ahead, enabled=False) is None
+
+
+def test_a_leader_without_records_has_kafka_delete_all_that_is_in_remote_storage() -> None:
+    said = fate(log_of(3), silent(1), remote(2, (0, 90), disk=40))
+    assert said is not None
+    assert "Electing 3 has Kafka delete all of it" in said
+    assert "offsets 0..39" in said
+
+
+def test_a_log_that_begins_later_takes_the_beginning_of_remote_storage_with_it() -> None:
+    said = fate(remote(3, (2, 80), start=60, disk=80), silent(1), remote(2, (0, 60), (2, 80), disk=80))
+    assert said is not None
+    assert "Electing 3 has Kafka delete offsets 0..59 of it: its log begins at 60." in said
+
+
+@pytest.mark.parametrize("logs", [(silent(3), silent(1), silent(2)), (log_of(3, (0, 9)), silent(1), log_of(2, (0, 9)))])
+def test_what_is_in_remote_storage_may_not_be_known(logs: tuple[LogAnswer, ...]) -> None:
+    said = fate(*logs)
+    assert said is not None
+    assert said.startswith("The topic has remote storage; what is there is not known.")
+
+
+def test_a_partition_that_is_led_loses_nothing_in_remote_storage() -> None:
+    said = fate(silent(1), remote(2, (0, 90), disk=90), remote(3, (0, 60), disk=60), state=LED)
+    known = "Remote storage has offsets 0..89, as 2 knows"
+    assert said == f"{known}; the log of broker 1 was not read, and may tell of more."
+
+
+@pytest.mark.parametrize("config", ["diskless.enable=true", "mirror.name=west"])
+def test_a_topic_whose_records_are_elsewhere_is_named_and_its_losses_are_unknown(config: str) -> None:
+    logs = [log_of(3, (0, 9)), silent(1), log_of(2, (0, 12))]
+    snapshot = snapshot_of(WAITING, cluster_of(live=(2, 3), fenced=(1,)), logs)
+    configs = {topic: replace(one, foreign=config) for topic, one in snapshot.configs.items()}
+    found = decide(replace(snapshot, configs=configs), WAITING, ELR_4_3)
+    assert damage(found, DamageKind.FOREIGN).text.startswith(f"The topic has {config}: ")
+    losses = [one.loss for one in found.elections if one.loss is not None]
+    assert losses
+    assert all(loss.grade is Grade.UNKNOWN and config in loss.reason for loss in losses)

@@ -118,6 +118,7 @@ MATTERS = {
     "the ELR is not known": (state(elr=None, last_known_elr=None), "elr"),
     "another was the last leader": (state(last_known_elr=(3,)), "last_known_elr"),
     "somebody wrote min.insync.replicas": (state(last_known_elr=()), "last_known_elr"),
+    "its records are elsewhere now": (config(foreign="diskless.enable=true"), "foreign"),
     "somebody reordered": (state(replicas=(2, 3, 1)), "replicas"),
     "it was reassigned": (state(replicas=(3, 4, 2)), "replicas"),
     "a reassignment adds": (state(adding=(4,)), "adding"),

@@ -419,6 +419,22 @@ def test_a_decision_by_other_rules_than_the_clusters_is_no_ground_for_a_plan() -
     assert "Plan without --rules" in refusal(incident(), UNCLEAN, KIP966_BALANCED).reason
 
 
+@pytest.mark.parametrize(
+    ("config", "where"),
+    [
+        ("diskless.enable=true", "in object storage"),
+        ("mirror.name=west.paused", "another cluster's, copied from there"),
+    ],
+)
+def test_a_topic_whose_records_are_not_in_its_replicas_logs_gets_no_election(config: str, where: str) -> None:
+    snapshot = incident()
+    configs = {topic: replace(one, foreign=config) for topic, one in snapshot.configs.items()}
+    for wish in (Wish(), designated(2), UNCLEAN, PREFERRED, BALANCED):
+        left = refusal(replace(snapshot, configs=configs), wish)
+        assert left.why is Unplanned.REFUSED
+        assert left.reason.startswith(f"The topic has {config}: its records are {where}, and not where elections look")
+
+
 def test_the_metadata_log_is_elected_by_nobody() -> None:
     state = replace(known(leaderless((1, 2, 3))), topic="__cluster_metadata")
     snapshot = snapshot_of(state, cluster_of(live=(1, 2, 3)))

@@ -117,6 +117,14 @@ UNREACHED: Mapping[str, str] = {
         ("engine/decide.py:_cordons", "engine/planning/choice.py:_left", "engine/planning/words.py:_leaving: cordoned"),
         "nobody cordons a broker here: tests/cluster/test_cordons.py does, on Kafka 4.4",
     ),
+    **dict.fromkeys(
+        (
+            "engine/advice/damage.py:_remote_storage",
+            "engine/advice/damage.py:_fate",
+        ),
+        "no simulated cluster has remote storage: tests/cluster/test_remote_storage.py is on a real one",
+    ),
+    "engine/advice/damage.py:foreign_in_words": "in no release of Kafka",
     "engine/planning/words.py:late_election": "each request is answered here",
 }
 """What no incident can reach, by the beginning of its name in `Reach.missed`."""

@@ -139,6 +139,13 @@ def test_where_the_elected_log_was_not_read_anybody_may_give_something_up(
         ({"logs": (log(3, *STRAYED), log(2, *LINEAGE))}, NO, "in the ISR, and its log parts from the leader's at 110"),
         ({"logs": (log(3, (2, 110), (3, 135)), log(2, *LINEAGE))}, NOT_YET, "135, below the high watermark 138"),
         ({"logs": (log(3, (2, 110), (3, 135), (5, 138)), log(2, *LINEAGE))}, YES, "3 agrees"),
+        # It was truncated to before what it had on its disk, and the rest is in remote storage (seen on 4.4.0).
+        (
+            {"logs": (log(3, (5, 140), log_start=135, local_start=135), log(2, *LINEAGE, local_start=135))},
+            NO,
+            "the log of 3 begins at 135, and that of 2, which leads, at 0: if 3 leads, Kafka deletes",
+        ),
+        ({"logs": (log(3, (5, 140), log_start=135), log(2, *LINEAGE))}, YES, "3 agrees"),
         ({"logs": (NotHeard(3, Unheard.UNREACHABLE, "refused"), log(2, *LINEAGE))}, NOT_YET, "3's log was not heard"),
         ({"logs": (log(3, *LINEAGE), NotHeard(2, Unheard.NOT_AUTHORIZED, "READ"))}, UNKNOWN, "2's log was not heard"),
         ({"logs": (log(3, *LINEAGE, last_epoch=None, last_epoch_error="READ"), log(2, *LINEAGE))}, UNKNOWN, "READ"),

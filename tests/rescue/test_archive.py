@@ -6,6 +6,7 @@ import gc
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,18 @@ def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
         (22, 30, UnreadKind.NO_ANSWER),
     ]
     assert not saved.whole
+
+
+def test_what_a_disk_lacks_since_it_is_in_remote_storage_is_said_so(tmp_path: Path) -> None:
+    wanted, source = tail([batch(20, 2)], 10, 22, held=replace(log(3, (0, 22)), local_start=20))
+    on_disk = wanted, replace(source, how="log directory")
+    (saved,) = save(tmp_path / "disk.kelr-rescue", [on_disk]).tails
+    (gap,) = saved.gaps
+    assert (gap.from_offset, gap.to_offset, gap.kind) == (10, 20, UnreadKind.GONE)
+    assert gap.text == "it is in remote storage alone: the disk begins at offset 20"
+    # A live broker reads there for whoever asks.
+    (saved,) = save(tmp_path / "live.kelr-rescue", [(wanted, source)]).tails
+    assert [gap.kind for gap in saved.gaps] == [HOLE]
 
 
 def test_compaction_leaves_holes_that_are_none(tmp_path: Path) -> None:

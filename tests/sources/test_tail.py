@@ -16,6 +16,7 @@ from tests.rescue.batches import batch, partition
 
 Log = Sequence[RawBatch]
 OUT_OF_RANGE, FENCED, NOT_LEADER, UNAUTHORIZED = 1, 74, 6, 29
+MOVED, NOT_AVAILABLE = 109, 9
 
 
 def answer(records: bytes | None = b"", *, error: int = 0, high_watermark: int = 0, elsewhere: int = -1) -> Any:
@@ -129,6 +130,41 @@ def test_what_a_broker_refuses_is_said_at_once(error: int, kind: UnreadKind) -> 
     assert isinstance(unread, Unread)
     assert (unread.from_offset, unread.to_offset, unread.kind) == (5, None, kind)
     assert broker.pauses == []
+
+
+class RemoteBroker(FakeBroker):
+    """Serves what is before offset 10 from remote storage, and to consumers alone."""
+
+    def exchange(self, node: object, request: Any, *, timeout_s: float | None = None) -> Any:
+        if not self.first and request.topics[0].partitions[0].fetch_offset < 10 and request.replica_id != -1:
+            self.asked.append(request)
+            return answer(error=MOVED)
+        return super().exchange(node, request, timeout_s=timeout_s)
+
+
+def test_what_is_in_remote_storage_alone_is_read_there_as_a_consumer() -> None:
+    broker = RemoteBroker(LOG, answer_bytes=150)
+    assert offsets(reader(broker)) == [0, 5, 10, 15]
+    asked = [(request.replica_id, request.topics[0].partitions[0].fetch_offset) for request in broker.asked]
+    assert asked == [(-3, 0), (-1, 0), (-3, 5), (-1, 5), (-3, 10), (-3, 15), (-3, 20)]
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        (answer(error=NOT_AVAILABLE), "the broker does not know what is there (REPLICA_NOT_AVAILABLE)"),
+        (answer(b""), "the broker did not read it in time (remote.fetch.max.wait.ms)"),
+        (answer(None), "the broker did not read it in time (remote.fetch.max.wait.ms)"),
+    ],
+)
+def test_remote_storage_that_is_not_read_is_no_end_of_the_log(there: Any, why: str) -> None:
+    broker = RemoteBroker(LOG)
+    broker.first = [one for _ in range(ATTEMPTS) for one in (answer(error=MOVED), there)]
+    (unread,) = reader(broker)
+    assert isinstance(unread, Unread)
+    assert (unread.from_offset, unread.to_offset, unread.kind) == (0, None, UnreadKind.NO_ANSWER)
+    assert unread.text.startswith(f"offset 0 is in remote storage alone: {why}")
+    assert len(broker.pauses) == ATTEMPTS - 1
 
 
 def silence() -> Any:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from kelr.engine.advice.commands import abort_transaction, find_hanging
 from kelr.engine.advice.purpose import METADATA_TOPIC, PURPOSES
 from kelr.engine.case import Case
-from kelr.engine.logs import agreement, missing
-from kelr.engine.words import joined, plural
+from kelr.engine.logs import agreement, missing, segments
+from kelr.engine.loss_words import not_read
+from kelr.engine.words import agree, joined, offsets_in_words, plural
 from kelr.model import Damage, DamageKind, ReplicaLog, Situation
+from kelr.model.cluster import DISKLESS
 
 
 def damage_of(case: Case, situation: Situation) -> tuple[Damage, ...]:
@@ -162,11 +164,102 @@ def _losing(case: Case, log: ReplicaLog, start: int) -> Iterator[ReplicaLog]:
             yield holder
 
 
+def _foreign(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """Diskless and mirrored topics (`TopicConfig.foreign`)."""
+    if case.config.foreign is not None:
+        yield Damage(DamageKind.FOREIGN, foreign_in_words(case.config.foreign))
+
+
+def foreign_in_words(config: str) -> str:
+    """Why kelr elects nobody in a topic with this config."""
+    where = "in object storage" if config.startswith(DISKLESS) else "another cluster's, copied from there"
+    return (
+        f"The topic has {config}: its records are {where}, and not where elections look for them. What replicas' logs"
+        " hold says nothing of what an election loses, so kelr plans none and carries none out."
+    )
+
+
+def _remote_storage(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """A topic with remote storage (KIP-405): the leader's log decides what of it can be read, and what is deleted there
+    (RemoteLogManager: isRemoteSegmentWithinLeaderEpochs, cleanupExpiredRemoteLogSegments; docs/remote-storage.md)."""
+    if not case.config.remote_storage:
+        return
+    holders = [log for log in case.logs.ranked.values() if _remote_end(log) > (log.log_start or 0)]
+    holder = max(holders, key=lambda log: (_remote_end(log), -(log.log_start or 0)), default=None)
+    if holder is None:
+        yield Damage(DamageKind.REMOTE_STORAGE, f"The topic has remote storage; what is there is not known.{_LEADS}")
+        return
+    there = offsets_in_words([(holder.log_start or 0, _remote_end(holder) - 1)])
+    more = f"; {not_read(case.logs.unranked)}, and may tell of more" if case.logs.unranked else ""
+    known = f"Remote storage has {there}, as {holder.replica} knows{more}."
+    if case.state.leader in case.electable:
+        yield Damage(DamageKind.REMOTE_STORAGE, known)
+        return
+    fates: dict[str, list[int]] = {}
+    for replica in case.live:
+        log = case.logs.ranked.get(replica)
+        if log is not None:
+            fates.setdefault(" ".join(_fate(case, log, holder)), []).append(replica)
+    told = (f"Electing {joined(replicas, 'or')} {fate}" for fate, replicas in fates.items())
+    yield Damage(DamageKind.REMOTE_STORAGE, " ".join((known, *told)) if fates else f"{known}{_LEADS}")
+
+
+_LEADS = " Whoever leads keeps of it what its own log goes on from; Kafka deletes the rest there."
+
+
+def _remote_end(log: ReplicaLog) -> int:
+    """Up to where (exclusive) its records are known to be in remote storage; 0: nothing is known."""
+    return max(log.local_start or 0, log.remote_end or 0)
+
+
+def _fate(case: Case, elected: ReplicaLog, holder: ReplicaLog) -> Iterator[str]:
+    """What electing this replica does to what is in remote storage, by the log that knows most of it."""
+    start, end = holder.log_start or 0, _remote_end(holder)
+    agreed = case.logs.agreement(holder.replica, elected.replica)
+    newer = min((part.epoch for part in segments(elected) or ()), default=None)
+    there = [part.epoch for part in segments(holder) or () if part.start < end]
+    if newer is None or (elected.lineage is not None and there and newer > max(there)):
+        yield "has Kafka delete all of it: its log holds none of the leader epochs there."
+        return
+    if agreed is None:
+        yield "keeps of it what both logs hold; where they part is not known."
+        return
+    if (elected.log_start or 0) > start:
+        begins = elected.log_start or 0
+        yield f"has Kafka delete {offsets_in_words([(start, min(begins, end) - 1)])} of it: its log begins at {begins}."
+    if agreed < end:
+        cut = offsets_in_words([(max(agreed, start), end - 1)])
+        yield (
+            f"cuts off {cut} of it: they stay there, no consumer gets them any more, and Kafka deletes them once the"
+            " topic begins with a newer leader epoch."
+        )
+    elif (elected.log_start or 0) <= start:
+        yield "keeps all of it."
+    anew = [log.replica for log in case.logs.ranked.values() if _begins_anew(case, log, elected)]
+    if anew:
+        drops = agree(len(anew), "drops its log and begins", "drop their logs and begin")
+        yield (
+            f"Then {joined(anew)} {drops} at {agreed}: once {joined(anew, 'or')} leads, also by a clean election, Kafka"
+            f" deletes what is there before {agreed}, unless its log begins by then where the leader's does (kelr"
+            " log-info)."
+        )
+
+
+def _begins_anew(case: Case, log: ReplicaLog, elected: ReplicaLog) -> bool:
+    """Whether a follower truncates to before its first segment: then its log begins there, and not where the leader's
+    does, as long as the leader has the next records on its disk (`UnifiedLog.truncateTo`)."""
+    agreed = case.logs.agreement(log.replica, elected.replica)
+    first = log.local_start or 0
+    return log.replica != elected.replica and agreed is not None and (log.log_start or 0) < agreed < first
+
+
 _ALL: tuple[Callable[[Case, Situation], Iterator[Damage]], ...] = (
+    _foreign,
     _purpose,
     _single_replica,
     _min_isr_1,
     _compacted,
+    _remote_storage,
     _open_transaction,
     _lost_markers,
 )

@@ -120,6 +120,8 @@ def _retention(case: Case) -> str:
     policies = case.config.cleanup_policy
     if not case.live:
         return ""
+    if case.config.remote_storage:
+        return " Retention on the brokers' disks goes on; what is in remote storage stays."
     if policies is None:
         return " Retention, where the topic has any, goes on."
     return " Retention goes on: what gets too old is deleted unread." if "delete" in policies else ""

@@ -287,6 +287,21 @@ ONE_RACK = Check(
     "the rack takes all of them along when it goes",
     Looks.PARTITIONS,
 )
+FOREIGN = Check(
+    "records-elsewhere",
+    _WARNING,
+    "topics whose records are not in their replicas' logs",
+    "what replicas hold says nothing of what an election loses there: kelr plans none and carries none out",
+    Looks.PARTITIONS,
+)
+REMOTE_STORAGE = Check(
+    "remote-storage",
+    _NOTE,
+    "topics with remote storage",
+    "the leader's log decides what can be read there: an unclean election cuts off, or has Kafka delete, what that log"
+    " does not go on from",
+    Looks.PARTITIONS,
+)
 REASSIGNMENT = Check(
     "reassignment",
     _NOTE,
@@ -311,6 +326,7 @@ CHECKS: tuple[Check, ...] = (
     MIN_ISR_IS_RF,
     RF_ONE,
     ONE_RACK,
+    FOREIGN,
     STATIC_MIN_ISR,
     MIN_ISR_UNEVEN,
     QUORUM_AT_RISK,
@@ -322,6 +338,7 @@ CHECKS: tuple[Check, ...] = (
     FLUSH_UNWATCHED,
     RF_TWO,
     FEATURES_BEHIND,
+    REMOTE_STORAGE,
     REASSIGNMENT,
     BROKER_CORDONED,
     FLUSHING,

@@ -270,6 +270,16 @@ def _reassignment(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> 
     return of.REASSIGNMENT.finding(what, topic=topic.name, partitions=numbers)
 
 
+def _foreign(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    what = f"the records of {topic.name} are not in its replicas' logs ({topic.config.foreign})"
+    return of.FOREIGN.finding(what, topic=topic.name, partitions=numbers)
+
+
+def _remote_storage(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    what = f"{topic.name} has remote storage (remote.storage.enable)"
+    return of.REMOTE_STORAGE.finding(what, topic=topic.name, partitions=numbers)
+
+
 def _moved(check: of.Check, what: str, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> Finding:
     """A finding that a reassignment puts right."""
     command = fixes.reassign(topic, wanted)
@@ -290,6 +300,8 @@ TELLS: Mapping[of.Check, Callable[[About, TopicSeen, tuple[int, ...]], Finding]]
     of.RF_ONE: partial(_replicas_few, of.RF_ONE),
     of.RF_TWO: partial(_replicas_few, of.RF_TWO),
     of.ONE_RACK: _rack,
+    of.FOREIGN: _foreign,
+    of.REMOTE_STORAGE: _remote_storage,
     of.REASSIGNMENT: _reassignment,
 }
 
@@ -446,6 +458,9 @@ class TopicChecks:
             why = config.error or "min.insync.replicas is not known"
             for check in (of.MIN_ISR_ONE, of.MIN_ISR_IS_RF, of.UNDER_MIN_ISR):
                 yield check.not_checked(why, topic.name)
+        if config.error is not None:
+            for check in (of.FOREIGN, of.REMOTE_STORAGE):
+                yield check.not_checked(config.error, topic.name)
         if self.about.loses_by_itself(config) is None:
             why = config.error or "unclean.leader.election.enable is not known"
             yield of.UNCLEAN_ELECTION.not_checked(why, topic.name)
@@ -461,6 +476,8 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.RF_ONE: lambda row, _: len(_target(row)) == 1,
     of.RF_TWO: lambda row, _: len(_target(row)) == 2,
     of.ONE_RACK: lambda row, checks: checks.in_one_rack(row),
+    of.FOREIGN: lambda row, _: row.config.foreign is not None,
+    of.REMOTE_STORAGE: lambda row, _: bool(row.config.remote_storage),
     of.REASSIGNMENT: lambda row, _: bool(row.state.adding or row.state.removing),
 }
 """What each check asks of a partition."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kelr.engine.advice.damage import foreign_in_words
 from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.gone import not_gone, without_the_gone
@@ -64,7 +65,9 @@ def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
 
 def _no_ground(subject: Subject) -> str | None:
     """Why nothing can be planned on this decision at all; None where it can."""
-    decision = subject.decision
+    decision, foreign = subject.decision, subject.case.config.foreign
+    if foreign is not None:
+        return foreign_in_words(foreign)
     if decision.cluster_rules is not None:
         return (
             f"The decision is by the rules {decision.rules}, and the cluster runs {decision.cluster_rules}: what an"

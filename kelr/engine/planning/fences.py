@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kelr.engine.advice.damage import foreign_in_words
 from kelr.engine.planning.log_fences import log_differences
 from kelr.engine.planning.method import order_of
 from kelr.engine.planning.subject import Subject, subject_of
@@ -171,6 +172,9 @@ def _assignment(planned: PlannedElection, subject: Subject) -> Iterator[Differen
 
 
 def _configs(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
+    foreign = subject.case.config.foreign
+    if foreign is not None:
+        yield Difference("foreign", "none", foreign, foreign_in_words(foreign))
     if hands_over(planned):
         return
     before = planned.evidence

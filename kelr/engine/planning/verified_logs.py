@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kelr.engine.logs import KnownLogs, segments
+from kelr.engine.loss_words import begins_later
 from kelr.engine.planning.seen import Seen, finding_of
 from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import (
@@ -185,7 +186,7 @@ def logs_agree(planned: PlannedElection, state: PartitionState, seen: Seen, logs
     for replica in state.isr:
         if replica == leader:
             continue
-        passed, text = _agrees(replica, leader, seen, logs)
+        passed, text = _agrees(planned, replica, leader, seen, logs)
         worst = max(worst, passed, key=_WORSE.index)
         if passed is not Passed.YES:
             texts.append(text)
@@ -202,7 +203,7 @@ def _logs_of(replicas: list[int]) -> str:
     return f"{joined(replicas)} {'agrees' if len(replicas) == 1 else 'agree'}"
 
 
-def _agrees(replica: int, leader: int, seen: Seen, logs: KnownLogs) -> tuple[Passed, str]:
+def _agrees(planned: PlannedElection, replica: int, leader: int, seen: Seen, logs: KnownLogs) -> tuple[Passed, str]:
     silence = silence_of(logs, replica)
     if silence is not None:
         return silence
@@ -212,6 +213,9 @@ def _agrees(replica: int, leader: int, seen: Seen, logs: KnownLogs) -> tuple[Pas
     follower = logs.ranked[replica]
     if agreed < min(follower.log_end, logs.ranked[leader].log_end):
         return Passed.NO, f"{replica} is in the ISR, and its log parts from the leader's at {agreed}"
+    late = begins_later(follower, logs.ranked[leader])
+    if late and follower.log_start == planned_log_end(planned):
+        return Passed.NO, late
     if seen.earlier_high_watermark is not None and follower.log_end < seen.earlier_high_watermark:
         text = f"{replica} is in the ISR, and its log ends at {follower.log_end}, below the high watermark"
         return Passed.NOT_YET, f"{text} {seen.earlier_high_watermark}"

@@ -2,8 +2,10 @@
 
 A Fetch as replica -3 (Kafka's "future local replica") reads up to the log end of a leader, of a follower, and of a
 replica without a leader; a consumer's Fetch ends at the high watermark. Both need READ on the topic and nothing more.
+What is in remote storage alone (KIP-405) a broker reads there for a consumer, also while nobody leads the partition;
+replica -3 is sent away.
 
-Source: `FetchRequest.isConsumer`, `FetchIsolation.of` and `FetchParams.fetchOnlyLeader` of Kafka; seen on 4.0.0, 4.3.1.
+Source: `FetchRequest.isConsumer`, `FetchIsolation.of` and `FetchParams.fetchOnlyLeader` of Kafka; seen on 4.0 to 4.4.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ FIRST_PAUSE_S = 0.2
 ANSWER_BYTES = 8 * 1024 * 1024
 """Asked of one answer; a batch that is larger comes whole all the same."""
 _CHANGED = frozenset({"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"})
-_GONE = frozenset({"OFFSET_OUT_OF_RANGE", "OFFSET_MOVED_TO_TIERED_STORAGE"})
+_GONE = "OFFSET_OUT_OF_RANGE"
+_IN_REMOTE_STORAGE = "OFFSET_MOVED_TO_TIERED_STORAGE"
+_UNKNOWN_THERE = "REPLICA_NOT_AVAILABLE"
+"""Answers a read from remote storage where the broker does not know what is there."""
 _SENT_ELSEWHERE = "the broker did not answer for its own log (it sends consumers to another replica)"
 
 
@@ -126,14 +131,14 @@ class TailReader:
             pause_s *= 2
         raise AssertionError("the last attempt returns")
 
-    def _exchange(self) -> _Answer | Unread:
+    def _exchange(self, *, as_consumer: bool = False) -> _Answer | Unread:
         request = requests.fetch_records(
             self._state.address,
             self._state.topic_id,
             leader_epoch=self._leader_epoch,
             offset=self._next,
             max_bytes=ANSWER_BYTES,
-            to_log_end=not self._committed,
+            to_log_end=not (self._committed or as_consumer),
         )
         answer = self._transport.exchange(self._replica, request, timeout_s=self._timeout_s)
         if isinstance(answer, Failure):
@@ -143,9 +148,23 @@ class TailReader:
         partition = next((part for topic in answer.responses for part in topic.partitions), None)
         if error == NONE and partition is not None:
             error = error_name(partition.error_code)
+        if error == _IN_REMOTE_STORAGE and not as_consumer:
+            return self._exchange(as_consumer=True)
+        not_read = self._not_read_there(error, partition) if as_consumer else ""
+        if not_read:
+            return self._unread(UnreadKind.NO_ANSWER, f"offset {self._next} is in remote storage alone: {not_read}")
         if error != NONE or partition is None:
             return self._refused(error)
         return self._answer(partition)
+
+    @staticmethod
+    def _not_read_there(error: str, partition: Message) -> str:
+        """Why a broker could not read in remote storage; empty where it did, or where that is not why."""
+        if error == _UNKNOWN_THERE:
+            return f"the broker does not know what is there ({error}); nobody may lead __remote_log_metadata"
+        # What is asked for is below the high watermark, so that there is something.
+        nothing = error == NONE and partition is not None and not partition.records
+        return "the broker did not read it in time (remote.fetch.max.wait.ms)" if nothing else ""
 
     def _answer(self, partition: Message) -> _Answer | Unread:
         if partition.preferred_read_replica not in {-1, None}:
@@ -155,7 +174,7 @@ class TailReader:
         return _Answer(data, partition.high_watermark)
 
     def _refused(self, error: str) -> Unread:
-        if error in _GONE:
+        if error == _GONE:
             return self._unread(UnreadKind.GONE, f"the replica's log does not hold offset {self._next} ({error})")
         if error in _CHANGED:
             return self._unread(UnreadKind.CHANGED, f"the partition changed hands while its log was read ({error})")
