@@ -191,7 +191,7 @@ faults: $(READY)  ## Play every fault at every request of every command, for hal
 	$(UNSET) $(BIN)/python -m tests.faults --write docs/faults.md
 
 # Coverage-guided, until it is stopped; atheris is installed beside the locked packages.
-fuzz: TARGET ?= strict
+fuzz: TARGET ?= answer
 fuzz: $(READY)  ## Fuzz what reads bytes from a network; TARGET=NAME chooses one
 	$(BIN)/python -m pip --disable-pip-version-check --quiet install atheris
 	@mkdir -p build/fuzz/$(TARGET)

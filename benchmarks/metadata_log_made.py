@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.sources.records.crc32c import crc32c
 
 BROKERS = tuple(range(1, 31))

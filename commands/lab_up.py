@@ -240,7 +240,7 @@ def _only(others: dict[str, Any], why: str) -> None:
 
 def _simulated_spec(brokers: int, racks: int, min_isr: int, given: dict[str, Any]) -> SimulatedSpec:
     from kelr.lab.simulated.spec import SimulatedSpec  # noqa: PLC0415 - not for --help
-    from kelr.messages.dialects import Dialect  # noqa: PLC0415
+    from kelr.protocol.dialects import Dialect  # noqa: PLC0415
 
     log_info = given["--log-info"] or LogInfo.KIP
     replication = given["--replication"]

@@ -20,7 +20,7 @@ _SOURCES = (
     *("Makefile", "requirements-run.lock"),
 )
 _DATA = (
-    *("kelr/py.typed", "kelr/errors/catalogue.toml", "kelr/lab/locks/*.json", "kelr/messages/resources/*.json"),
+    *("kelr/py.typed", "kelr/errors/catalogue.toml", "kelr/lab/locks/*.json", "kelr/protocol/schemas/*.json"),
     *("kelr/simulation/scenarios/*.txt", "kelr/*/templates/*", "kelr/*/*/templates/*"),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from kelr.lab.simulated.batches import NewRecord, encoded, placed
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.sources.records.crc32c import crc32c
 
 ORDERS = UUID(int=77)

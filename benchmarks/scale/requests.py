@@ -10,12 +10,11 @@ from kelr.model import Selection, TopicPartition, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
-from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.client import Client
+from kelr.sources.live.connection import Connection
 from kelr.sources.live.page_bytes import PageBytes, Skip
-from kelr.sources.live.questions import Question
-from kelr.sources.live.quick import QuickTransport
 from kelr.sources.live.requests import describe_topic_partitions
-from kelr.sources.live.transport import Answer, Message, NodeId, Transport
+from kelr.sources.live.transport import Answer, NodeId, Request
 from kelr.sources.log_pages import read_logs
 from kelr.sources.paging import DEFAULT_PAGE_SIZE
 from kelr.sources.survey import Filters, survey
@@ -24,38 +23,20 @@ from kelr.sources.unwanted import Look, Unwanted
 _counted: Counter[str] = Counter()
 
 
-class _Counting(QuickTransport):
+class _Counting(Client):
     """Counts what is asked."""
 
-    def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
-        _count(isinstance(request, Question))
-        return super().exchange(node, request, timeout_s=timeout_s)
-
-    def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
-        _count(sum(isinstance(request, Question) for request in requests))
-        return super().exchange_all(node, requests, timeout_s=timeout_s)
-
-
-class _CountingKafka(KafkaTransport):
-    """The same for what the quick one hands on: questions to many brokers at once."""
-
-    async def _exchange(self, node: NodeId, request: Message, timeout_s: float) -> Answer:
-        _count(1)
-        return await super()._exchange(node, request, timeout_s)
-
-
-def _count(more: int) -> None:
-    _counted["requests"] += more
+    def _asked(
+        self, node: NodeId, connection: Connection | None, requests: Sequence[Request], deadline: float
+    ) -> tuple[Connection | None, list[Answer]]:
+        _counted["requests"] += len(requests)
+        return super()._asked(node, connection, requests, deadline)
 
 
 def requests_sent(server: str, read: Callable[[LiveSource], object]) -> int:
     """How many requests it takes to read something, ApiVersions of the first broker included."""
-    _counted["requests"] = 1
-
-    def connected(settings: ConnectionSettings) -> Transport:
-        return _Counting(settings, other=_CountingKafka)
-
-    with LiveSource(ConnectionSettings.read(server), connect=connected) as source:
+    _counted.clear()
+    with LiveSource(ConnectionSettings.read(server), connect=_Counting) as source:
         read(source)
     return _counted["requests"]
 
@@ -78,13 +59,13 @@ def logs_read(topics: Sequence[str]) -> Callable[[LiveSource], object]:
 def floor(server: str) -> float:
     """Seconds that all pages take where nothing is done but to find out where the next one starts."""
     skip = Skip(Unwanted((Look(),)))
-    transport = QuickTransport(ConnectionSettings.read(server))
+    transport = Client(ConnectionSettings.read(server))
     transport.resolve(transport.bootstrap_nodes().items(), timeout_s=2.0)
     cursor: TopicPartition | None = None
     began = time.perf_counter()
     while True:
-        question: Question = describe_topic_partitions((), cursor, DEFAULT_PAGE_SIZE, skip)
-        page = transport.exchange("bootstrap-0", question)
+        request = describe_topic_partitions((), cursor, DEFAULT_PAGE_SIZE, skip)
+        page = transport.exchange("bootstrap-0", request)
         assert isinstance(page, PageBytes), page
         if page.next_cursor is None:
             transport.close()

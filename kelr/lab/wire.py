@@ -14,6 +14,9 @@ from typing import Any
 
 from kelr.lab.nodes import HOST
 from kelr.model import PartitionState, TopicPartition
+from kelr.protocol.codec import Message, answer_of
+from kelr.protocol.frames import read_answer_head, request_frame
+from kelr.protocol.messages import DescribeClusterRequest, DescribeTopicPartitionsRequest, ProduceRequest
 
 CLIENT_ID = "kelr-lab"
 NOT_ENOUGH_REPLICAS = 19
@@ -22,24 +25,30 @@ _UNSOUND_BATCH = struct.pack(">qiibIhiqqqhii", 0, 50, -1, 2, 0, 0, 0, 0, 0, -1, 
 """A batch of one record with a checksum of 0, which its bytes do not have."""
 
 
-def ask(port: int, request: Any, *, timeout_s: float = 5.0) -> Any:
-    """Send a kafka-python request (with its version set) and return the decoded response.
+def ask(port: int, request: Message, *, timeout_s: float = 5.0) -> Any:
+    """Send a request (with its version set) and return the decoded response.
 
     Raises:
         OSError: nobody listens, the connection broke, or the answer did not come in time (TimeoutError).
     """
-    from kafka.protocol.parser import KafkaProtocol  # noqa: PLC0415
-
-    protocol = KafkaProtocol(client_id=CLIENT_ID)
-    protocol.send_request(request)
+    version = request.version
+    assert version is not None
     with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
-        connection.sendall(protocol.send_bytes())
-        while True:
-            data = connection.recv(1 << 16)
-            if not data:
-                raise ConnectionError(f"the broker on port {port} closed the connection")
-            for _correlation_id, response in protocol.receive_bytes(data):
-                return response
+        connection.sendall(request_frame(request, version, correlation=1, client_id=CLIENT_ID))
+        (size,) = struct.unpack(">i", _received(connection, 4, port))
+        frame = _received(connection, size, port)
+    kind = answer_of(type(request))
+    return kind.decode(frame[read_answer_head(kind, frame, version)[1] :], version)
+
+
+def _received(connection: socket.socket, size: int, port: int) -> bytes:
+    held = bytearray()
+    while len(held) < size:
+        piece = connection.recv(size - len(held))
+        if not piece:
+            raise ConnectionError(f"the broker on port {port} closed the connection")
+        held += piece
+    return bytes(held)
 
 
 def fenced_brokers(port: int) -> Mapping[int, bool]:
@@ -48,8 +57,6 @@ def fenced_brokers(port: int) -> Mapping[int, bool]:
     Raises:
         OSError: as `ask`.
     """
-    from kafka.protocol.admin import DescribeClusterRequest  # noqa: PLC0415
-
     response = ask(port, DescribeClusterRequest(include_fenced_brokers=True, version=2))
     return {broker.broker_id: broker.is_fenced for broker in response.brokers}
 
@@ -60,8 +67,6 @@ def partitions(port: int, topics: Sequence[str] = ()) -> Mapping[TopicPartition,
     Raises:
         OSError: as `ask`.
     """
-    from kafka.protocol.admin import DescribeTopicPartitionsRequest  # noqa: PLC0415
-
     found: dict[TopicPartition, PartitionState] = {}
     names = [DescribeTopicPartitionsRequest.TopicRequest(name=topic) for topic in sorted(topics)]
     cursor = None
@@ -90,8 +95,6 @@ def refuses_acks_all(port: int, topic: str, partition: int) -> bool:
     Raises:
         OSError: as `ask`.
     """
-    from kafka.protocol.producer import ProduceRequest  # noqa: PLC0415
-
     named = ProduceRequest.TopicProduceData
     data = named.PartitionProduceData(index=partition, records=_UNSOUND_BATCH)
     topics = [named(name=topic, partition_data=[data])]

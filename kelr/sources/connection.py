@@ -1,4 +1,4 @@
-"""How to reach a cluster: one set of values that feeds both Kafka clients.
+"""How to reach a cluster: one set of values that feeds kelr's own connections and librdkafka.
 
 The properties are those of Kafka's own tools (`--command-config`). What kelr understands is in `_KNOWN`; other keys are
 named in `ConnectionSettings.ignored`, so that the caller can say so.
@@ -7,7 +7,7 @@ named in `ConnectionSettings.ignored`, so that the caller can say so.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,8 +18,11 @@ from kelr.sources.config_providers import resolved
 from kelr.sources.properties import Property, PropertyReader, read_properties
 
 if TYPE_CHECKING:
+    import ssl
+
     from kelr.sources.jaas import Credentials
     from kelr.sources.log_info_key import LogInfoKey
+    from kelr.sources.security.sasl import Login
     from kelr.sources.security.tokens import TokenHolder
     from kelr.sources.tls import TlsFiles
 
@@ -107,6 +110,17 @@ def _check_classes(reader: PropertyReader, *, sasl: bool, tls: bool) -> None:
         from kelr.sources.security.java_classes import check_classes  # noqa: PLC0415 - not for plain connections
 
         check_classes(reader, sasl=sasl, tls=tls)
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How a connection is secured; TLS and login are None where there is none."""
+
+    tls: ssl.SSLContext | None = None
+    mechanism: str | None = None
+    """SASL's name of the login."""
+    login: Callable[[str], Login] | None = field(default=None, repr=False)
+    """Begins one with the broker at a host, by the name that it is reached by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +224,8 @@ class ConnectionSettings:
     def servers_text(self) -> str:
         return ",".join(address_text(host, port) for host, port in self.bootstrap_servers)
 
-    def kafka_python(self) -> dict[str, Any]:
-        """The arguments of kafka-python's KafkaConnectionManager (holds secrets: not for printing).
+    def security(self) -> Security:
+        """What kelr's own connections need (holds secrets: not for printing).
 
         With OAUTHBEARER the first token is fetched here, so that what is wrong with it is said before anything else.
 
@@ -222,32 +236,30 @@ class ConnectionSettings:
             BadInputError: keys or certificates do not load.
             UnsupportedError: the package for GSSAPI does not load.
         """
-        config: dict[str, Any] = {
-            "bootstrap_servers": [address_text(host, port) for host, port in self.bootstrap_servers],
-            "client_id": self.client_id,
-            "client_software_name": "kelr",
-            "client_software_version": __version__,
-            "security_protocol": self.security_protocol,
-        }
-        if self.uses_tls:
-            config["ssl_context"] = self.tls.context()
-        if self.uses_sasl:
-            config["sasl_mechanism"] = self.sasl_mechanism
-        if self.uses_sasl and self.credentials is not None:
-            config["sasl_plain_username"] = self.credentials.username
-            config["sasl_plain_password"] = self.credentials.password
-        if self.tokens is not None:
-            from kelr.sources.security.oauth import for_kafka_python  # noqa: PLC0415 - only for this login
+        tls = self.tls.context() if self.uses_tls else None
+        if not self.uses_sasl:
+            return Security(tls)
+        return Security(tls, self.sasl_mechanism, self._login_for())
 
-            self.tokens.token()
-            config["sasl_oauth_token_provider"] = for_kafka_python(self.tokens)
+    def _login_for(self) -> Callable[[str], Login]:
+        """What begins a login at a host."""
+        from kelr.sources.security import sasl  # noqa: PLC0415 - only for SASL
+
+        if self.tokens is not None:
+            tokens = self.tokens
+            tokens.token()
+            return lambda _host: sasl.oauthbearer(tokens)
         if self.kerberos_service is not None:
             from kelr.sources.security.kerberos import get_ticket  # noqa: PLC0415 - only for this login
 
-            hosts = [host for host, _ in self.bootstrap_servers]
-            get_ticket(self.kerberos_service, hosts, timeout_s=self.timeout_s)
-            config["sasl_kerberos_service_name"] = self.kerberos_service
-        return config
+            service = self.kerberos_service
+            get_ticket(service, [host for host, _ in self.bootstrap_servers], timeout_s=self.timeout_s)
+            return lambda host: sasl.gssapi(service, host)
+        credentials, mechanism = self.credentials, self.sasl_mechanism or ""
+        assert credentials is not None
+        if mechanism == "PLAIN":
+            return lambda _host: sasl.plain(credentials)
+        return lambda _host: sasl.scram(credentials, mechanism)
 
     def confluent(self) -> dict[str, Any]:
         """The configuration of a confluent-kafka client (holds secrets: not for printing).

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from kelr.errors import UsageError
-from kelr.messages.dialects import Dialect
 from kelr.model import LOG_INFO_FEATURE, Features
+from kelr.protocol.dialects import Dialect
 
 FIRST_FREE_KEY = 95
 """From here on no request of Kafka 4.4 has its key. Below it a request of the wrong kind could change a cluster."""
@@ -53,7 +53,7 @@ class LogInfoKey:
     @classmethod
     def announced(cls, versions: Any) -> Self | None:
         """What the broker that gave this ApiVersions answer announces by `LOG_INFO_FEATURE`; None for nothing."""
-        if versions is None or versions.API_VERSION < 3:
+        if versions is None or versions.version < 3:
             return None
         for feature in versions.supported_features or ():
             if feature.name == LOG_INFO_FEATURE and is_possible(feature.max_version):

@@ -8,13 +8,12 @@ from typing import Any
 from kelr.lab import Lab
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.questions import Question
-from kelr.sources.live.transport import Failure
+from kelr.sources.live.transport import Failure, Request
 
 ELR = "eligible.leader.replicas.version"
 
 
-def ask(lab: Lab, question: Question, *, node: int | None = None) -> Any:
+def ask(lab: Lab, question: Request, *, node: int | None = None) -> Any:
     """One request to a broker; any will do unless one is named."""
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
         source.cluster()
@@ -30,5 +29,5 @@ def set_features(lab: Lab, levels: Mapping[str, int], *, up: bool) -> None:
         {"feature": name, "max_version_level": level, "upgrade_type": 1 if up else 2} for name, level in levels.items()
     ]
     fields = {"timeout_ms": 20_000, "feature_updates": updates, "validate_only": False}
-    answer = ask(lab, Question("UpdateFeatures", fields, min_version=1))
+    answer = ask(lab, Request("UpdateFeatures", fields, min_version=1))
     assert answer.error_code == 0, answer

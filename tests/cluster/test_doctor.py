@@ -15,7 +15,7 @@ import pytest
 
 from kelr.lab import Lab, LabSpec
 from kelr.lab.story import create_topic
-from kelr.sources.live.questions import Question
+from kelr.sources.live.transport import Request
 from tests.cluster.features import ELR, ask, set_features
 from tests.cluster.settled import settled
 
@@ -84,7 +84,7 @@ def alter(lab: Lab, kind: int, name: str, values: Mapping[str, str | None]) -> N
         {"name": key, "config_operation": 1 if value is None else 0, "value": value} for key, value in values.items()
     ]
     fields = {"resources": [{"resource_type": kind, "resource_name": name, "configs": configs}], "validate_only": False}
-    answer = ask(lab, Question("IncrementalAlterConfigs", fields), node=int(name) if name else None)
+    answer = ask(lab, Request("IncrementalAlterConfigs", fields), node=int(name) if name else None)
     assert [one.error_code for one in answer.responses] == [0], answer
 
 

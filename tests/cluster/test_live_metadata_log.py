@@ -26,10 +26,10 @@ from kelr.replay.image import MetadataImage
 from kelr.replay.records import BrokerRegistered, LeaderChanged, RecordBatch, SnapshotBegins, TopicMade
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.active_controller import ActiveController
+from kelr.sources.live.client import Client
 from kelr.sources.live.controllers import live_metadata_log
 from kelr.sources.live.metadata_log import LiveMetadataLog
 from kelr.sources.live.metadata_requests import fetch_metadata
-from kelr.sources.live.quick import open_transport
 from kelr.sources.metadata_log.reading import BatchReader
 from tests.cluster.secured import PASSWORD, Grant, free_ports, grant, login
 
@@ -79,7 +79,7 @@ def test_what_is_fetched_is_what_is_on_the_controllers_disk(lab_43: Lab) -> None
 
 def test_the_bytes_are_those_of_the_segment(lab_43: Lab) -> None:
     connection = settings(lab_43.bootstrap_controllers)
-    transport = open_transport(connection)
+    transport = Client(connection)
     try:
         controller = ActiveController(transport, connection)
         controller.reach()

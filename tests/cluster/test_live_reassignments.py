@@ -22,7 +22,7 @@ from kelr.model import Decision, ElectionType, PartitionState, select
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.client import Client
 from kelr.sources.live.transport import Failure
 
 
@@ -42,7 +42,7 @@ def _reassign(lab: Lab, topic: str, replicas: list[int]) -> None:
 
     kind = Request.ReassignableTopic
     wanted = kind(topic, [kind.ReassignablePartition(partition_index=0, replicas=replicas)])
-    transport = KafkaTransport(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
+    transport = Client(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
     try:
         nodes = transport.bootstrap_nodes()
         transport.resolve(nodes.items(), timeout_s=2)

@@ -35,7 +35,7 @@ from kelr.model.cluster import ConfigSource
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.client import Client
 from kelr.sources.live.page_bytes import columns, members
 from kelr.sources.live.requests import describe_topic_partitions
 from kelr.sources.live.transport import Failure
@@ -88,7 +88,7 @@ class Mover:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
-        self._transport = KafkaTransport(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
+        self._transport = Client(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
         self._transport.resolve(self._transport.bootstrap_nodes().items(), timeout_s=2)
 
     def lead(self, topic: str, leaders: Sequence[int]) -> None:
@@ -353,7 +353,7 @@ def test_where_elr_is_off_it_is_unknown_and_not_empty(tmp_path: Path) -> None:
         with live(lab) as source:
             assert source.cluster().features.elr_enabled is False
             (state,) = partitions_of(source, "plain")
-            transport = KafkaTransport(ConnectionSettings.read(lab.bootstrap_servers))
+            transport = Client(ConnectionSettings.read(lab.bootstrap_servers))
             transport.resolve(transport.bootstrap_nodes().items(), timeout_s=2)
             answer = transport.exchange("bootstrap-0", describe_topic_partitions(["plain"], None, 1))
             transport.close()

@@ -12,15 +12,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.admin.topics import DeleteTopicsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from kelr.lab import Lab, wire
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
+from kelr.protocol.messages import DeleteTopicsRequest, DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
 from tests.lab.simulated.test_configs import APPEND, BROKER, DELETE, MIN_ISR, SET, SUBTRACT, TOPIC, UNCLEAN, alter
 from tests.lab.simulated.test_configs import describe as describe_configs
 from tests.lab.simulated.test_reassignments import alter as reassign

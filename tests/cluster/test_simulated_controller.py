@@ -8,8 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest
-from kafka.protocol.admin.cluster import DescribeQuorumRequest
 
 from kelr.controller import events
 from kelr.lab import Lab, wire
@@ -18,7 +16,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.story import create_topic
-from kelr.messages import ElectLeadersRequest
+from kelr.protocol.messages import AlterPartitionReassignmentsRequest, DescribeQuorumRequest, ElectLeadersRequest
 from tests.lab.simulated.replayed import fetch_request
 
 TOPIC = "simulated-controller"
@@ -79,7 +77,7 @@ def election(
     named = ElectLeadersRequest.TopicPartitions
 
     def made() -> Any:
-        asked = topics and [named(version=version, topic=topic, partitions=list(numbers)) for topic, numbers in topics]
+        asked = topics and [named(topic=topic, partitions=list(numbers)) for topic, numbers in topics]
         listed = None if topics is None else list(asked or ())
         return ElectLeadersRequest(version=version, election_type=kind, topic_partitions=listed, timeout_ms=timeout_ms)
 
@@ -93,7 +91,7 @@ def results(answer: Any) -> Any:
         for topic in answer.replica_election_results
         if topic.topic in {TOPIC, "nothing"}
     ]
-    return (answer.error_code if answer.API_VERSION >= 1 else None, topics)
+    return (answer.error_code if answer.version >= 1 else None, topics)
 
 
 ELECTIONS: Mapping[str, Callable[[], Any]] = {

@@ -10,7 +10,7 @@ from uuid import UUID
 from kelr.controller import Election, events
 from kelr.lab import Lab
 from kelr.lab.simulated.world import World, id_text
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.replayed import HUMPS, records
 from tests.lab.simulated.stories import ORDERS, cluster

@@ -124,7 +124,7 @@ def test_a_secret_that_was_fetched_is_no_text_with_variables(place: Path, monkey
         encoding="utf-8",
     )
     connection = resolve(Settings(context="prod")).connection()
-    assert connection.kafka_python()["sasl_plain_password"] == secret
+    assert connection.credentials == Credentials("ada", secret)
     assert connection.confluent()["sasl.password"] == secret
     given = Settings(context="prod", command_property=("ssl.key.password=${env:NONE}",))
     with pytest.raises(BadInputError, match="has no such value"):
@@ -261,7 +261,7 @@ def test_the_login_reaches_the_connection(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("kelr.sources.live.LiveSource", found.append)
     open_source(resolve(Settings()))
     assert found[0].confluent()["sasl.password"] == SECRET
-    assert found[0].kafka_python()["sasl_plain_username"] == "ada"
+    assert found[0].credentials == Credentials("ada", SECRET)
     assert found[0].servers_text == "prod:9093"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kelr.commands.session import Resolved, Session, Settings, open_source, resolve
 from kelr.errors import BadInputError, KelrError, RefusedError, UsageError
-from kelr.messages.dialects import Dialect
+from kelr.protocol.dialects import Dialect
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.log_info_key import LogInfoKey
 from kelr.sources.memory import MemorySource

@@ -15,6 +15,7 @@ from kelr.config.contexts_file import contexts_of
 from kelr.config.login import Login, given_properties, jaas_config
 from kelr.errors import BadInputError, UsageError
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.jaas import Credentials
 
 
 def context(text: str, directory: Path = Path("/etc/kelr")) -> Context:
@@ -39,9 +40,9 @@ password_env = "PW"
 @pytest.mark.parametrize("password", ["secret", 'q"uote\\back', " blank ", "ünï", "$" + "{x}", "a;b=c'd"])
 def test_names_and_passwords_in_both_clients(mechanism: str, password: str) -> None:
     settings = connection(SASL.format(protocol="SASL_PLAINTEXT", mechanism=mechanism), PW=password)
-    python, librdkafka = settings.kafka_python(), settings.confluent()
-    assert (python["security_protocol"], python["sasl_mechanism"]) == ("SASL_PLAINTEXT", mechanism)
-    assert (python["sasl_plain_username"], python["sasl_plain_password"]) == ("ada", password)
+    librdkafka = settings.confluent()
+    assert settings.security().mechanism == mechanism
+    assert settings.credentials == Credentials("ada", password)
     assert (librdkafka["security.protocol"], librdkafka["sasl.mechanism"]) == ("SASL_PLAINTEXT", mechanism)
     assert (librdkafka["sasl.username"], librdkafka["sasl.password"]) == ("ada", password)
 
@@ -144,7 +145,7 @@ def test_the_mechanism_may_stand_in_the_properties_file(tmp_path: Path) -> None:
         environ={"PW": "s3cret"},
     )
     settings = ConnectionSettings.read("k:1", command_config=path, overrides=login.properties)
-    assert settings.kafka_python()["sasl_plain_password"] == "s3cret"
+    assert settings.credentials == Credentials("ada", "s3cret")
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def kerberos(number: int | None) -> Cause:
         failure = None if number is None else fake_gssapi.GSSError(number, "as libkrb5 says it")
         fake_gssapi.installed(ground.patch, lambda _: failure)
         settings = ConnectionSettings.read("kafka-1:9092", overrides=KERBEROS)
-        settings.kafka_python()
+        settings.security()
         settings.confluent()
 
     return cause

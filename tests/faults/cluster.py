@@ -12,8 +12,8 @@ from kelr.lab.simulated.faults import Fault, Faults
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.messages.dialects import Dialect
 from kelr.model import TopicPartition
+from kelr.protocol.dialects import Dialect
 from kelr.simulation.ground import Timing
 from kelr.simulation.logs import Acks
 

@@ -14,8 +14,8 @@ from kelr.controller import ChosenRules, choose_rules
 from kelr.engine.checkup.features import KNOWN_FEATURES
 from kelr.engine.checkup.metadata_versions import version_name
 from kelr.lab.locks import locked_versions
-from kelr.messages import metadata
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, Features
+from kelr.protocol import metadata_records as metadata
 from kelr.sources.live.failures import error_name
 from kelr.sources.log_info_key import FIRST_FREE_KEY
 from tests.differential.versions import numbers

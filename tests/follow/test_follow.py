@@ -8,7 +8,7 @@ import pytest
 
 from kelr.controller import rules
 from kelr.engine.checkup import metadata_versions
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from tests.follow import differences as found_by
 from tests.follow.differences import Compared, Difference, classify, compare, differences, gaps
 from tests.follow.facts import Facts, jars_of, read_facts, read_javap

@@ -5,13 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from kafka.protocol.admin import DescribeTopicPartitionsResponse
-from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
-
-from kelr.messages.classes import replica_log_info
-from kelr.messages.dialects import Dialect
+from kelr.protocol.codec import message_class
+from kelr.protocol.dialects import Dialect
+from kelr.protocol.messages import DescribeTopicPartitionsResponse, FetchResponse, ListOffsetsResponse, replica_log_info
 from kelr.sources.live.decode import topic_id_uuid
 from kelr.sources.records.batches import Compression
 from kelr.sources.records.records import Record
@@ -28,8 +25,7 @@ def sized(*pieces: bytes) -> bytes:
 def seeds() -> Mapping[str, tuple[bytes, ...]]:
     """For each target."""
     return {
-        "strict": tuple(_empty_answers()),
-        "plain": tuple(bytes([number, version]) + b"\0" * 40 for number in range(6) for version in (0, 4)),
+        "answer": tuple(_empty_answers()),
         "page": (_page(),),
         "records": tuple(_batches()),
         "dialogue": (
@@ -44,18 +40,9 @@ def seeds() -> Mapping[str, tuple[bytes, ...]]:
 
 def _empty_answers() -> list[bytes]:
     return [
-        struct.pack(">H", number) + bytes(kind(version=version, **_needed(kind, version)).encode(version=version))
+        struct.pack(">H", number) + message_class(kind.__name__)().encode(version)
         for number, (kind, version) in enumerate(answers())
     ]
-
-
-def _needed(kind: Any, version: int) -> dict[str, Any]:
-    """Structs have no default."""
-    return {
-        field.name: None
-        for field in kind._struct._fields
-        if field.for_version_q(version) and field.is_struct() and field.nullable_for_version_q(version)
-    }
 
 
 def _page() -> bytes:
@@ -63,7 +50,6 @@ def _page() -> bytes:
     partition = topic.DescribeTopicPartitionsResponsePartition
     parts = [
         partition(
-            version=0,
             error_code=0,
             partition_index=number,
             leader_id=leader,
@@ -77,7 +63,6 @@ def _page() -> bytes:
         for number, (leader, isr) in enumerate([(1, [1, 2, 3]), (1, [1, 2, 3]), (-1, [])])
     ]
     one = topic(
-        version=0,
         error_code=0,
         name="orders",
         topic_id=topic_id_uuid(targets.TOPIC_ID),
@@ -97,19 +82,15 @@ def _batches() -> list[bytes]:
 
 def _ends() -> bytes:
     topic = ListOffsetsResponse.ListOffsetsTopicResponse
-    part = topic.ListOffsetsPartitionResponse(
-        version=7, partition_index=0, error_code=0, timestamp=-1, offset=30, leader_epoch=5
-    )
-    answer = ListOffsetsResponse(
-        version=7, throttle_time_ms=0, topics=[topic(version=7, name="orders", partitions=[part])]
-    )
-    return bytes(answer.encode(version=7))
+    part = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=30, leader_epoch=5)
+    answer = ListOffsetsResponse(version=7, throttle_time_ms=0, topics=[topic(name="orders", partitions=[part])])
+    return bytes(answer.encode(7))
 
 
 def _fetched(epoch: int, records: bytes | None = None) -> bytes:
     topic = FetchResponse.FetchableTopicResponse
     data = topic.PartitionData
-    diverging = None if records else data.EpochEndOffset(version=13, epoch=epoch, end_offset=6 * epoch)
+    diverging = None if records else data.EpochEndOffset(epoch=epoch, end_offset=6 * epoch)
     more = {} if diverging is None else {"diverging_epoch": diverging}
     part = data(
         version=13,
@@ -123,17 +104,14 @@ def _fetched(epoch: int, records: bytes | None = None) -> bytes:
         records=records,
         **more,
     )
-    told = topic(version=13, topic_id=topic_id_uuid(targets.TOPIC_ID), partitions=[part])
-    return bytes(
-        FetchResponse(version=13, throttle_time_ms=0, error_code=0, session_id=0, responses=[told]).encode(version=13)
-    )
+    told = topic(topic_id=topic_id_uuid(targets.TOPIC_ID), partitions=[part])
+    return bytes(FetchResponse(version=13, throttle_time_ms=0, error_code=0, session_id=0, responses=[told]).encode(13))
 
 
 def _log_info() -> bytes:
     kind = replica_log_info(Dialect.KIP, 70)[1]
     topic = kind.TopicPartitionLogInfo
     part = topic.PartitionLogInfo(
-        version=0,
         partition=0,
         last_written_leader_epoch=5,
         current_leader_epoch=5,
@@ -141,8 +119,8 @@ def _log_info() -> bytes:
         error_code=0,
         error_message=None,
     )
-    told = topic(version=0, topic_id=topic_id_uuid(targets.TOPIC_ID), partition_log_info=[part])
-    return bytes(kind(version=0, broker_epoch=7, topic_partition_log_info_list=[told]).encode(version=0))
+    told = topic(topic_id=topic_id_uuid(targets.TOPIC_ID), partition_log_info=[part])
+    return bytes(kind(broker_epoch=7, topic_partition_log_info_list=[told]).encode(0))
 
 
 def _requests() -> list[bytes]:
@@ -150,10 +128,5 @@ def _requests() -> list[bytes]:
     found = []
     for number, api in enumerate(targets._simulated()[1]):
         low, high = api.versions
-        empty = {
-            field.name: None
-            for field in api.request._struct._fields
-            if field.is_struct() and field.for_version_q(high) and field.nullable_for_version_q(high)
-        }
-        found.append(bytes([number, high - low]) + bytes(api.request(version=high, **empty).encode(version=high)))
+        found.append(bytes([number, high - low]) + api.request().encode(high))
     return found

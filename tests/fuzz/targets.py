@@ -12,24 +12,22 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
-
 from kelr.controller import events
 from kelr.errors import ConnectError
 from kelr.lab.simulated.api import Api, Call, Later
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.messages.classes import replica_log_info
-from kelr.messages.dialects import Dialect
 from kelr.model import NotHeard, PartitionState, ReplicaLog
+from kelr.protocol.codec import MalformedError, message_class
+from kelr.protocol.dialects import Dialect
+from kelr.protocol.frames import read_request
+from kelr.protocol.messages import FetchResponse, ListOffsetsResponse, replica_log_info
 from kelr.simulation.logs import Acks
 from kelr.sources.live.broker_dialogue import BrokerDialogue, LogInfoUse
 from kelr.sources.live.decode import described_partitions, kinds_of
 from kelr.sources.live.page_bytes import Skip, read_page
 from kelr.sources.live.reassignments import Reassignments
-from kelr.sources.live.schemas import WireError, codec, newest_version
-from kelr.sources.live.strict import MalformedError, decoded, decoded_request
 from kelr.sources.live.tail import TailReader
 from kelr.sources.live.transport import Ask, Failure, FailureKind
 from kelr.sources.log_info_key import LogInfoKey
@@ -44,41 +42,23 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 STATE = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), topic_id=TOPIC_ID)
 LIMIT_BYTES = 1 << 20
 MOST_QUESTIONS = 2_000
-_PLAIN = (
-    "ApiVersionsResponse",
-    "DescribeClusterResponse",
-    "DescribeQuorumResponse",
-    "DescribeConfigsResponse",
-    "ListPartitionReassignmentsResponse",
-    "MetadataResponse",
-)
 
 
-def strict(data: bytes) -> None:
+def answer(data: bytes) -> None:
     """Any answer, decoded to the letter."""
     if len(data) < 2:
         return
     kinds = answers()
     kind, version = kinds[int.from_bytes(data[:2], "big") % len(kinds)]
     with suppress(MalformedError):
-        read = decoded(kind, memoryview(data)[2:], version)
-        repr(read)
-
-
-def plain(data: bytes) -> None:
-    """The answers that are read without a client library."""
-    if len(data) < 2:
-        return
-    name = _PLAIN[data[0] % len(_PLAIN)]
-    with suppress(WireError):
-        codec(name, data[1] % (newest_version(name) + 1)).decode(data[2:])
+        repr(message_class(kind.__name__).decode(data[2:], version))
 
 
 def page(data: bytes) -> None:
     """A page of partitions, with and without a filter: what comes out could be so."""
     led = frozenset({1, 2})
     for looks in ((), (Look(leader_in=led),), (Look(leader_in=led, well=False),)):
-        with suppress(WireError, ConnectError):
+        with suppress(MalformedError, ConnectError):
             skip = Skip(Unwanted(looks)) if looks else None
             found = described_partitions(read_page(data, skip=skip), kinds_of(True, Reassignments()), Reassignments())
             for state in found.partitions:
@@ -117,7 +97,7 @@ class _Broker:
         name = getattr(request, "name", type(request).__name__)
         kind, version = _response(str(name))
         try:
-            return decoded(kind, memoryview(next(self._pieces)), version)
+            return kind.decode(next(self._pieces), version)
         except MalformedError as error:
             return Failure(FailureKind.GARBLED, str(error))
 
@@ -198,9 +178,9 @@ def request(data: bytes) -> None:
     api = apis[data[0] % len(apis)]
     low, high = api.versions
     version = low + data[1] % (high - low + 1)
-    client = struct.pack(">hhih", api.key, version, 1, 0) + (b"\0" if api.request.flexible_version_q(version) else b"")
+    client = struct.pack(">hhih", api.key, version, 1, 0) + (b"\0" if api.request.is_flexible(version) else b"")
     try:
-        asked = decoded_request(api.request, client + data[2:], version)
+        asked = read_request(api.request, client + data[2:], version)
     except MalformedError:
         return
     try:
@@ -210,9 +190,9 @@ def request(data: bytes) -> None:
     if isinstance(answer, Later):
         answer = answer.poll() or answer.expired()
     if answer is not None and not isinstance(answer, bytes):
-        answer.encode(version=version)
+        answer.encode(version)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    one.__name__: one for one in (strict, plain, page, records, dialogue, tail, request)
+    one.__name__: one for one in (answer, page, records, dialogue, tail, request)
 }

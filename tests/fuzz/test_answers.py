@@ -19,8 +19,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.network import KafkaTransport
-from kelr.sources.live.quick import QuickTransport
+from kelr.sources.live.client import Client
 from kelr.sources.live.transport import Transport
 from tests.fuzz.hostile import (
     ORDERS,
@@ -187,7 +186,7 @@ def test_answers_that_lie_about_their_sizes(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 64 * 1024
 
 
-@pytest.mark.parametrize("transport", [KafkaTransport, QuickTransport])
+@pytest.mark.parametrize("transport", [Client])
 @pytest.mark.parametrize("piece", [b"\0\0\0\x10" * 16_384, b"\x0e\xff\xff\xff" * 16_384], ids=["answers", "one answer"])
 def test_a_stream_in_place_of_an_answer_ends(
     transport: Callable[[ConnectionSettings], Transport], piece: bytes
@@ -220,7 +219,7 @@ def test_a_stream_in_place_of_an_answer_ends(
 
 def test_the_same_through_kafka_python(cluster: tuple[SimulatedServer, Wire], truth: Read) -> None:
     server, _ = cluster
-    with LiveSource(settings_of(server, 5.0), clock_ms=lambda: 0, connect=KafkaTransport) as source:
+    with LiveSource(settings_of(server, 5.0), clock_ms=lambda: 0, connect=Client) as source:
         assert {state.address: state for page in source.pages(select([])) for state in page.partitions} == dict(
             truth.partitions
         )

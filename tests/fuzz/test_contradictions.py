@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka.protocol.admin import DescribeClusterResponse, DescribeTopicPartitionsResponse
-from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 
 from kelr.errors import ConnectError
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.model import NotHeard, PartitionState, ReplicaLog, Selection, TopicPartition, select
+from kelr.protocol.messages import (
+    DescribeClusterResponse,
+    DescribeTopicPartitionsResponse,
+    FetchResponse,
+    ListOffsetsResponse,
+)
 from kelr.sources.live import LiveSource
 from tests.fuzz.hostile import ORDERS, QUIET, Change, Wire, changed_answers, hostile_cluster, settings_of
 
@@ -29,11 +33,10 @@ def cluster() -> Iterator[tuple[SimulatedServer, Wire]]:
 
 def edited(kind: Any, version: int, edit: Edit) -> Callable[[bytes], bytes]:
     """Changes the message that a whole frame holds."""
-    header = 9 if kind.flexible_version_q(version) else 8
+    header = 9 if kind.is_flexible(version) else 8
 
     def do(frame: bytes) -> bytes:
-        message = kind.decode(frame[header:], version=version)
-        message._header = None
+        message = kind.decode(frame[header:], version)
         edit(message)
         content = frame[4:header] + bytes(message.encode())
         return struct.pack(">i", len(content)) + content
@@ -103,7 +106,7 @@ def a_topic_twice(message: Any) -> None:
 
 
 def goes_back(message: Any) -> None:
-    message.next_cursor = DescribeTopicPartitionsResponse.Cursor(version=0, topic_name="a", partition_index=0)
+    message.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name="a", partition_index=0)
 
 
 @pytest.mark.parametrize(

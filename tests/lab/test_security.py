@@ -88,7 +88,7 @@ def test_certificates_that_both_sides_can_use(tmp_path: Path) -> None:
     made = access(tmp_path, Security.MTLS)
     made.prepare("h:1")
     for name in ("client.properties", "guest.properties"):
-        context = ConnectionSettings.read(None, command_config=tmp_path / name).kafka_python()["ssl_context"]
+        context = ConnectionSettings.read(None, command_config=tmp_path / name).security().tls
         assert isinstance(context, ssl.SSLContext)
         (trusted,) = context.get_ca_certs()
         assert trusted["subject"] == ((("commonName", "kelr lab authority"),),)

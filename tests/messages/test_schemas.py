@@ -3,8 +3,6 @@ released jars."""
 
 from __future__ import annotations
 
-import ast
-import importlib
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -18,16 +16,10 @@ import pytest
 import kelr
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.locks import Lock, load_lock
-from kelr.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    metadata,
-)
-from kelr.sources.live import questions
+from kelr.protocol import codec
+from kelr.protocol import metadata_records as metadata
+from kelr.protocol.codec import message_class
+from kelr.protocol.messages import ElectLeadersRequest
 from kelr.sources.metadata_log import decoding
 
 KAFKA = "4.4.0"
@@ -39,48 +31,14 @@ VERSIONS = ("versions", "nullableVersions", "taggedVersions")
 DECIDES = ("name", "type", *VERSIONS, "default", "mapKey", "tag")
 """What decides the bytes, and what an absent value means. Left out: words (`about`), `entityType`, and `ignorable`,
 which says when Kafka's own encoder refuses a value that a version has no place for."""
-HARMLESS: Mapping[tuple[str, str], str] = {
-    ("CreatePartitionsRequest", "/Topics/Assignments.default"): "kelr only reads this request, and sends none",
-    ("DescribeProducersRequest", "/Topics/Name.mapKey"): "from 4.4 on each topic stands there once, as kelr sends it",
-    ("ListOffsetsRequest", "/ReplicaId.default"): "kelr says which replica it asks as, in every request",
-}
-"""(message, path and key) of a known difference, and why it does no harm."""
-BIT_FIELDS: Mapping[tuple[str, str], str] = {
-    ("DescribeClusterResponse", "/authorized_operations"): "/ClusterAuthorizedOperations",
-    ("DescribeGroupsResponse", "/Groups/AuthorizedOperations"): "/Groups/AuthorizedOperations",
-    ("MetadataResponse", "/authorized_operations"): "/ClusterAuthorizedOperations",
-    ("MetadataResponse", "/Topics/authorized_operations"): "/Topics/TopicAuthorizedOperations",
-}
-"""(message, path) of what kafka-python calls by another name, and makes a set of numbers of: the same int32 on the
-wire, whose bits are the numbers."""
-
-
-def of_kafka_python() -> Mapping[str, Any]:
-    """The message classes of kafka-python that kelr's code imports, whatever for, each with its other half."""
-    found: dict[str, Any] = {f"{name}Request": kind for name, kind in questions._classes().items()}
-    for path in SOURCES.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        # Of 800 files few are worth parsing.
-        for node in ast.walk(ast.parse(text if "kafka.protocol." in text else "")):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kafka.protocol."):
-                module = importlib.import_module(node.module or "")
-                names = [one.name for one in node.names if one.name.endswith(("Request", "Response"))]
-                found.update({name: getattr(module, name) for name in names})
-    for name, kind in list(found.items()):
-        other = name.removesuffix("Request") + "Response" if name.endswith("Request") else name[:-8] + "Request"
-        found[other] = getattr(importlib.import_module(kind.__module__), other)
-    return dict(sorted(found.items()))
-
-
+OWN = ("KipReplicaLogInfo", "PatchReplicaLogInfo")
+"""What no release has."""
 MESSAGES: Mapping[str, Any] = {
-    **of_kafka_python(),
-    "ElectLeadersRequest": ElectLeadersRequest,
-    "ElectLeadersResponse": ElectLeadersResponse,
-    "AlterPartitionRequest": AlterPartitionRequest,
-    "AlterPartitionResponse": AlterPartitionResponse,
-    "BrokerRegistrationRequest": BrokerRegistrationRequest,
-    "BrokerRegistrationResponse": BrokerRegistrationResponse,
+    file.stem: message_class(file.stem)
+    for file in sorted(Path(codec.__file__).parent.joinpath("schemas").glob("*.json"))
+    if file.stem.endswith(("Request", "Response")) and not file.stem.startswith(OWN)
 }
+"""The class of every message that kelr sends or answers."""
 
 
 @cache
@@ -121,7 +79,7 @@ class Compared:
         return found if found[0] <= found[1] else None
 
 
-def _flat(name: str, schema: Mapping[str, Any], compared: Compared) -> dict[str, Any]:
+def _flat(schema: Mapping[str, Any], compared: Compared) -> dict[str, Any]:
     """Path of each field, and what of it decides the bytes; structs that are shared stand where they are used."""
     shared = {one["name"]: one["fields"] for one in schema.get("commonStructs", ())}
     found: dict[str, Any] = {}
@@ -136,9 +94,6 @@ def _flat(name: str, schema: Mapping[str, Any], compared: Compared) -> dict[str,
             values.update({key: compared.range(field.get(key)) for key in VERSIONS})
             values["tag"] = None if field.get("tag") is None else int(field["tag"])  # some are strings in 4.0
             values["default"] = None if field.get("default") is None else str(field["default"]).lower()
-            if values["type"] == "bitfield" and (name, here) in BIT_FIELDS:
-                here = BIT_FIELDS[name, here]
-                values.update(name=here.rpartition("/")[2], type="int32")
             if values["taggedVersions"] is None:
                 place += 1
                 values["place"] = place
@@ -155,15 +110,15 @@ def differences(name: str, ours: Mapping[str, Any], kafka: str = KAFKA) -> Itera
         yield f"apiKey: {ours['apiKey']} instead of {theirs['apiKey']}"
     if compared.range(theirs["flexibleVersions"]) != compared.range(ours["flexibleVersions"]):
         yield f"flexibleVersions: {ours['flexibleVersions']} instead of {theirs['flexibleVersions']}"
-    mine, apaches = _flat(name, ours, compared), _flat(name, theirs, compared)
+    mine, apaches = _flat(ours, compared), _flat(theirs, compared)
     for path in sorted(set(mine) | set(apaches)):
-        if mine.get(path) != apaches.get(path) and (name, path) not in HARMLESS:
+        if mine.get(path) != apaches.get(path):
             yield f"{path}: {mine.get(path)!r} instead of {apaches.get(path)!r}"
 
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_has_the_released_schema(name: str) -> None:
-    assert list(differences(name, MESSAGES[name].json)) == []
+    assert list(differences(name, MESSAGES[name].SCHEMA)) == []
 
 
 @pytest.mark.parametrize(
@@ -174,7 +129,7 @@ def test_a_message_has_the_released_schema(name: str) -> None:
     ],
 )
 def test_a_record_of_the_metadata_log_has_the_released_schema(kind: str, kafka: str) -> None:
-    ours = metadata.CLASSES[kind].json
+    ours = metadata.CLASSES[kind].SCHEMA
     assert list(differences(kind, ours, kafka)) == []
     assert ours["name"] == released(kind, kafka)["name"]
     newest = [int(schema["validVersions"].rpartition("-")[2]) for schema in (ours, released(kind, kafka))]
@@ -190,24 +145,17 @@ def test_no_kind_of_record_is_missing(kafka: str) -> None:
 
 def test_records_are_decoded_by_the_versions_of_the_schemas() -> None:
     """The decoder of bytes knows the same keys, names and versions."""
-    schemas = {made.json["apiKey"]: (kind, made.max_version) for kind, made in metadata.CLASSES.items()}
+    schemas = {made.API_KEY: (kind, made.newest()) for kind, made in metadata.CLASSES.items()}
     assert {key: (kind.name, kind.newest) for key, kind in decoding.KINDS.items()} == schemas
 
 
 def test_both_know_the_versions_that_kelr_uses() -> None:
-    newest = {name: Compared.of(name, MESSAGES[name].json).newest for name in MESSAGES}
+    newest = {name: Compared.of(name, MESSAGES[name].SCHEMA).newest for name in MESSAGES}
     assert newest["DescribeTopicPartitionsRequest"] == 0
     assert newest["DescribeClusterRequest"] == 2
     assert newest["ElectLeadersRequest"] == 2
     assert newest["FetchRequest"] >= 14
     assert newest["ListOffsetsRequest"] >= 4
-
-
-def test_no_difference_is_called_harmless_that_is_none() -> None:
-    for name, path in HARMLESS:
-        ours, theirs = MESSAGES[name].json, released(name)
-        compared = Compared.of(name, ours)
-        assert _flat(name, ours, compared).get(path) != _flat(name, theirs, compared).get(path), (name, path)
 
 
 def test_what_kelr_sends_is_compared() -> None:
@@ -233,7 +181,7 @@ def test_what_kelr_sends_is_compared() -> None:
 
 def test_a_difference_is_seen() -> None:
     """Each kind of it, in a schema that has it."""
-    good = json.loads(json.dumps(ElectLeadersRequest.json))
+    good = json.loads(json.dumps(ElectLeadersRequest.SCHEMA))
     assert list(differences("ElectLeadersRequest", good)) == []
     for break_it in (
         lambda schema: schema.update(apiKey=44),
@@ -246,6 +194,6 @@ def test_a_difference_is_seen() -> None:
         lambda schema: schema["fields"][1]["fields"][0].pop("mapKey"),
         lambda schema: schema["fields"].pop(),
     ):
-        broken = json.loads(json.dumps(ElectLeadersRequest.json))
+        broken = json.loads(json.dumps(ElectLeadersRequest.SCHEMA))
         break_it(broken)
         assert list(differences("ElectLeadersRequest", broken)) != []

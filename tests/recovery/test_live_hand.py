@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as WirePartition
-from kafka.protocol.admin.configs import IncrementalAlterConfigsResponse
-from kafka.protocol.admin.topics import AlterPartitionReassignmentsResponse
 
 from kelr.controller import Election
 from kelr.errors import AuthenticationError, ConnectError, UnsupportedError, UsageError
-from kelr.messages.classes import ElectLeadersResponse
 from kelr.model import TopicPartition
+from kelr.protocol.messages import (
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsResponse,
+)
 from kelr.recovery.acls import permissions_of
 from kelr.recovery.hand import NO_ANSWER
 from kelr.sources.connection import ConnectionSettings
@@ -51,11 +53,9 @@ class ChangingCluster(FakeCluster):
             error_message=None,
             responses=[
                 topic(
-                    version=version,
                     name=of.name,
                     partitions=[
                         partition(
-                            version=version,
                             partition_index=one.partition_index,
                             error_code=self.errors.get(TopicPartition(of.name, one.partition_index), 0),
                             error_message=self.words,
@@ -297,13 +297,11 @@ class OwnCluster(ChangingCluster):
             replica_election_results=[
                 topic(
                     topic=of.topic,
-                    version=version,
                     partition_result=[
                         topic.PartitionResult(
                             partition_id=number,
                             error_code=self.errors.get(TopicPartition(of.topic, number), 0),
                             error_message=None,
-                            version=version,
                         )
                         for number in of.partitions
                     ],
@@ -318,7 +316,6 @@ class OwnCluster(ChangingCluster):
         (asked,) = request.resources
         answers = [
             kind(
-                version=version,
                 error_code=self.error if name == asked.resource_name else 42,
                 error_message=None,
                 resource_type=asked.resource_type,

@@ -17,9 +17,9 @@ from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import Denied, World
-from kelr.messages import ElectLeadersResponse
 from kelr.model import LOG_TYPES, ElectionType, Method, Plan, Selection, Target, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Ended
+from kelr.protocol.messages import ElectLeadersResponse
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER, Hand
@@ -183,7 +183,7 @@ def test_a_plan_by_logs_says_that_another_one_may_be_elected(kind: ElectionType,
 
 @pytest.mark.parametrize(("kind", "number"), [(LOG_TYPES[0], 2), (LOG_TYPES[1], 3)])
 def test_the_number_of_the_type_on_the_wire(kind: ElectionType, number: int) -> None:
-    made = requests.elect_by_log(kind, [ORDERS], timeout_s=1)
+    made = requests.elect_by_log(kind, [ORDERS], timeout_s=1).message
     assert (made.election_type, made.topic_partitions[0].desired_leaders) == (number, None)
     with pytest.raises(ValueError, match="names its partitions"):
         requests.elect_by_log(kind, [], timeout_s=1)
@@ -363,21 +363,18 @@ class _Nodes:
 
     def exchange(self, _node: object, request: Any, *, timeout_s: float | None = None) -> Any:
         assert timeout_s is not None
-        (topic,) = request.topic_partitions
+        (topic,) = request.message.topic_partitions
         assert len(topic.partitions) == len(topic.desired_leaders)
         self.sizes.append(len(topic.partitions))
         instead = self._answers.pop(0) if self._answers else None
         if instead is not None:
             return instead
         kind = ElectLeadersResponse.ReplicaElectionResult
-        results = [
-            kind.PartitionResult(version=3, partition_id=at, error_code=0, error_message=None)
-            for at in topic.partitions
-        ]
+        results = [kind.PartitionResult(partition_id=at, error_code=0, error_message=None) for at in topic.partitions]
         return ElectLeadersResponse(
             version=3,
             error_code=0,
-            replica_election_results=[kind(version=3, topic=topic.topic, partition_result=results)],
+            replica_election_results=[kind(topic=topic.topic, partition_result=results)],
         )
 
 

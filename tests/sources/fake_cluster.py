@@ -8,20 +8,24 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse
-from kafka.protocol.admin.configs import DescribeConfigsResponse
-from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse, ListPartitionReassignmentsResponse
-from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
-from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
-
 from kelr.model import Cluster, PartitionState, TopicPartition
 from kelr.model.cluster import BrokerStatus
-from kelr.sources.live.questions import Question, for_kafka_python
-from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, NodeAddress, NodeId, Pause
+from kelr.protocol.messages import (
+    ApiVersionsResponse,
+    DescribeClusterResponse,
+    DescribeConfigsResponse,
+    DescribeQuorumResponse,
+    DescribeTopicPartitionsResponse,
+    FetchResponse,
+    ListOffsetsResponse,
+    ListPartitionReassignmentsResponse,
+    MetadataResponse,
+)
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, NodeAddress, NodeId, Pause, Request
 
 Versions = Mapping[int, int]
 """API key to the newest version that the cluster knows."""
@@ -83,7 +87,7 @@ class FakeCluster:
     """(node, request name, partitions in it) of everything that was asked."""
 
     def answer(self, node: NodeId, request: Any) -> Any:
-        name = type(request).__name__.removesuffix("Request")
+        name = request.name
         early = self.before(node, name)
         if early is not None:
             return early
@@ -94,18 +98,17 @@ class FakeCluster:
         version = self._version(request)
         if version is None:
             return Failure(FailureKind.UNSUPPORTED, f"Kafka broker does not support {name}")
-        heard = type(request).decode(request.encode(version=version), version=version)
+        heard = type(request.message).decode(request.message.encode(version), version)
         self.requests.append((node, name, _size(heard)))
         reply = getattr(self, "_" + re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower())(node, heard, version)
-        return type(reply).decode(reply.encode(version=version), version=version)
+        return type(reply).decode(reply.encode(version), version)
 
-    def _version(self, request: Any) -> int | None:
-        known = self.versions.get(request.API_KEY)
+    def _version(self, request: Request) -> int | None:
+        known = self.versions.get(request.key)
         if known is None:
             return None
-        highest = request._max_version if request._max_version is not None else request.max_version
-        version = min(known, highest)
-        return None if version < (request._min_version or 0) else version
+        version = min(known, request.newest)
+        return None if version < (request.min_version or 0) else version
 
     def _api_versions(self, _node: NodeId, _request: Any, version: int) -> Any:
         features = self.cluster.features
@@ -420,12 +423,10 @@ class FakeTransport:
 
     def exchange(self, node: NodeId, request: Any, *, timeout_s: float | None = None) -> Any:
         assert timeout_s is None or timeout_s > 0
-        if not isinstance(request, Question):
-            return self.cluster.answer(node, request)
-        answer = self.cluster.answer(node, for_kafka_python(replace(request, read=None)))
+        answer = self.cluster.answer(node, request)
         if request.read is None or isinstance(answer, Failure):
             return answer
-        return request.read(bytes(answer.encode()), answer.API_VERSION)
+        return request.read(answer.encode(), answer.version)
 
     def send_ahead(self, node: NodeId, request: Any) -> None:
         """Left at that: requests are counted when they are asked for."""

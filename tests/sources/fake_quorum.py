@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kelr.sources.live.questions import Question
-from kelr.sources.live.schemas import codec, newest_version
-from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, NodeId
+from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, NodeId, Request
 from kelr.sources.records.batches import BatchRun
 
 CODES = {
@@ -82,24 +80,22 @@ class FakeQuorum:
     def committed(self) -> int:
         return self.end if self.high_watermark is None else self.high_watermark
 
-    def answer(self, node: int, question: Question) -> Any:
+    def answer(self, node: int, question: Request) -> Any:
         early = self.before(self, node, question.name)
         if early is not None:
             return early
         if node in self.dead:
             return _REFUSED_CONNECTION
-        version = newest_version(f"{question.name}Request")
-        coded = codec(f"{question.name}Request", version)
-        request = coded.decode(coded.encode(question.fields))
+        version, message = question.newest, question.message
+        request = type(message).decode(message.encode(version), version)
         made = {
             "ApiVersions": self._api_versions,
             "DescribeCluster": self._describe_cluster,
             "Fetch": self._fetch,
             "FetchSnapshot": self._fetch_snapshot,
         }[question.name](node, request)
-        reply = codec(f"{question.name}Response", version)
-        body = reply.encode(made)
-        return reply.decode(body) if question.read is None else question.read(body, version)
+        body = question.answer(**made).encode(version)
+        return question.answer.decode(body, version) if question.read is None else question.read(body, version)
 
     def _api_versions(self, _node: int, _request: Any) -> Mapping[str, Any]:
         return {"error_code": 0, "api_keys": []}
@@ -116,7 +112,7 @@ class FakeQuorum:
     def _fetch(self, node: int, request: Any) -> Mapping[str, Any]:
         (topic,) = request.topics
         (wanted,) = topic.partitions
-        self.asked.append((node, "Fetch", vars(wanted)))
+        self.asked.append((node, "Fetch", {name: getattr(wanted, name) for name in wanted.FIELDS}))
         refused = self._refused("Fetch", request)
         if refused is not None:
             return {"error_code": CODES[refused], "responses": []}
@@ -158,7 +154,7 @@ class FakeQuorum:
     def _fetch_snapshot(self, node: int, request: Any) -> Mapping[str, Any]:
         (topic,) = request.topics
         (wanted,) = topic.partitions
-        self.asked.append((node, "FetchSnapshot", vars(wanted)))
+        self.asked.append((node, "FetchSnapshot", {name: getattr(wanted, name) for name in wanted.FIELDS}))
         refused = self._refused("FetchSnapshot", request)
         if refused is not None:
             return {"error_code": CODES[refused], "topics": []}

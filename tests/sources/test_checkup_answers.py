@@ -60,7 +60,7 @@ def test_defaults_leave_out_what_is_hidden() -> None:
 
 def test_directories() -> None:
     results = [made(error_code=0, log_dir="/d1"), made(error_code=56, log_dir="/d2")]
-    assert directories_of(made(API_VERSION=4, error_code=0, results=results)) == (
+    assert directories_of(made(version=4, error_code=0, results=results)) == (
         LogDirectory("/d1"),
         LogDirectory("/d2", "KAFKA_STORAGE_ERROR"),
     )
@@ -70,10 +70,10 @@ def test_directories() -> None:
     ("answer", "why"),
     [
         (
-            made(API_VERSION=3, error_code=CLUSTER_UNAUTHORIZED, results=[]),
+            made(version=3, error_code=CLUSTER_UNAUTHORIZED, results=[]),
             "CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE on the cluster",
         ),
-        (made(API_VERSION=2, results=[]), "the answer is empty, as it is without DESCRIBE on the cluster"),
+        (made(version=2, results=[]), "the answer is empty, as it is without DESCRIBE on the cluster"),
     ],
 )
 def test_directories_that_may_not_be_seen_are_not_none(answer: Any, why: str) -> None:
@@ -85,7 +85,7 @@ def quorum(version: int, **partition: Any) -> Any:
     fields = {"error_code": 0, "leader_id": 100, "leader_epoch": 2, "current_voters": [voter], "observers": []}
     listener = made(host="c", port=9093)
     return made(
-        API_VERSION=version,
+        version=version,
         error_code=0,
         topics=[made(partitions=[made(**{**fields, **partition})])],
         nodes=[made(node_id=100, listeners=[listener, listener])],

@@ -112,7 +112,7 @@ def test_a_connection_has_them_resolved(tmp_path: Path, monkeypatch: pytest.Monk
     )
     monkeypatch.setenv("PW", "s3cret")
     settings = ConnectionSettings.read("k:1", command_config=path)
-    assert settings.confluent()["sasl.password"] == settings.kafka_python()["sasl_plain_password"] == "s3cret"
+    assert settings.confluent()["sasl.password"] == settings.credentials.password == "s3cret"
     assert settings.ignored == ()
     # What comes from the command line may name them too.
     overrides = {"security.protocol": "${env:PROTOCOL}"}

@@ -10,7 +10,7 @@ import pytest
 
 from kelr import __version__
 from kelr.errors import BadInputError, UsageError
-from kelr.sources.connection import ConnectionSettings, address_text, parse_servers
+from kelr.sources.connection import ConnectionSettings, Security, address_text, parse_servers
 
 PASSWORD = 'se"cr=et; \\ 7'
 JAAS = 'org.apache.kafka.common.security.{} required username="alice" password="se\\\\"cr=et; \\\\\\\\ 7";'
@@ -65,13 +65,8 @@ def test_addresses_print_as_they_are_written() -> None:
 def test_plaintext_without_a_file() -> None:
     settings = ConnectionSettings.read("h:1,i:2", timeout_s=5)
     assert settings.client_id == f"kelr/{__version__}"
-    assert settings.kafka_python() == {
-        "bootstrap_servers": ["h:1", "i:2"],
-        "client_id": f"kelr/{__version__}",
-        "client_software_name": "kelr",
-        "client_software_version": __version__,
-        "security_protocol": "PLAINTEXT",
-    }
+    assert settings.security() == Security(None, None, None)
+    assert settings.bootstrap_servers == (("h", 1), ("i", 2))
     assert settings.confluent()["bootstrap.servers"] == "h:1,i:2"
 
 
@@ -95,11 +90,15 @@ def test_sasl_reaches_both_clients_and_no_repr(tmp_path: Path, mechanism: str, j
     settings = _settings(
         tmp_path, f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={jaas}\n"
     )
-    python, confluent = settings.kafka_python(), settings.confluent()
-    assert (python["sasl_mechanism"], confluent["sasl.mechanism"]) == (mechanism.upper(), mechanism.upper())
-    assert (python["sasl_plain_username"], confluent["sasl.username"]) == ("alice", "alice")
-    assert (python["sasl_plain_password"], confluent["sasl.password"]) == (PASSWORD, PASSWORD)
-    assert "cr=et" not in repr(settings)
+    own, confluent = settings.security(), settings.confluent()
+    assert (own.mechanism, confluent["sasl.mechanism"]) == (mechanism.upper(), mechanism.upper())
+    assert own.login is not None
+    first = next(own.login("h"))
+    assert first.startswith(b"n,,n=alice,r=") or first == f"\0alice\0{PASSWORD}".encode()
+    assert settings.credentials is not None
+    assert (settings.credentials.username, confluent["sasl.username"]) == ("alice", "alice")
+    assert (settings.credentials.password, confluent["sasl.password"]) == (PASSWORD, PASSWORD)
+    assert "cr=et" not in repr(settings) + repr(own)
     assert "alice" in repr(settings)
 
 
@@ -170,7 +169,7 @@ def test_pem_files_reach_both_clients(tmp_path: Path, pem: tuple[Path, Path]) ->
         f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={certificate}\n"
         f"ssl.keystore.type=PEM\nssl.keystore.location={both}\n",
     )
-    context = settings.kafka_python()["ssl_context"]
+    context = settings.security().tls
     assert isinstance(context, ssl.SSLContext)
     assert context.check_hostname
     assert len(context.get_ca_certs()) == 1
@@ -191,7 +190,7 @@ def test_pem_text_in_the_file_reaches_both_clients(tmp_path: Path, pem: tuple[Pa
         f"ssl.keystore.type=PEM\nssl.keystore.certificate.chain={inline(certificate)}\n"
         f"ssl.keystore.key={inline(both).split('-----BEGIN CERT')[0]}\n",
     )
-    assert len(settings.kafka_python()["ssl_context"].get_ca_certs()) == 1
+    assert len(settings.security().tls.get_ca_certs()) == 1
     assert "BEGIN CERTIFICATE" in settings.confluent()["ssl.ca.pem"]
     assert "PRIVATE KEY" in settings.confluent()["ssl.key.pem"]
     assert "PRIVATE" not in repr(settings)
@@ -202,15 +201,15 @@ def test_what_is_no_pem_is_said(tmp_path: Path) -> None:
     garbage.write_text("not a certificate")
     settings = _settings(tmp_path, f"security.protocol=SSL\nssl.ca.location={garbage}\n")
     with pytest.raises(BadInputError, match="cannot be used"):
-        settings.kafka_python()
+        settings.security()
 
 
 def test_an_empty_identification_algorithm_turns_the_host_name_check_off(tmp_path: Path) -> None:
     on = _settings(tmp_path, "security.protocol=SSL\n")
     off = _settings(tmp_path, "security.protocol=SSL\nssl.endpoint.identification.algorithm=\n")
-    assert on.kafka_python()["ssl_context"].check_hostname
-    assert not off.kafka_python()["ssl_context"].check_hostname
-    assert off.kafka_python()["ssl_context"].verify_mode is ssl.CERT_REQUIRED
+    assert on.security().tls.check_hostname
+    assert not off.security().tls.check_hostname
+    assert off.security().tls.verify_mode is ssl.CERT_REQUIRED
     assert off.confluent()["ssl.endpoint.identification.algorithm"] == "none"
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -17,9 +15,11 @@ from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.refusals import login_error
+from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.security import kerberos
 from kelr.sources.security.kerberos import get_ticket
+from kelr.sources.security.sasl import LoginError, gssapi
 from tests.errors.cluster_causes import Silent
 from tests.sources import fake_gssapi
 from tests.sources.fake_gssapi import GSSError
@@ -144,25 +144,15 @@ def test_a_ticket_is_asked_for_by_the_names_of_the_brokers_that_were_given(monke
     tickets = fake_gssapi.installed(monkeypatch)
     settings = ConnectionSettings.read("kafka-9:1,kafka-8:2", overrides=PROPERTIES)
     assert tickets.asked == [], "only to read the settings takes no ticket"
-    settings.kafka_python()
+    settings.security()
     assert tickets.asked == ["kafka@kafka-9"]
 
 
 def test_a_ticket_that_ends_meanwhile_is_an_error_of_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not an answer that makes no sense: nothing came."""
-    from kafka.errors import SaslAuthenticationFailedError  # noqa: PLC0415
-    from kafka.net.connection import KafkaConnection  # noqa: PLC0415
-
-    from kelr.sources.live.failures import failure_of  # noqa: PLC0415
-    from kelr.sources.live.manager import _Connection  # noqa: PLC0415
-
-    async def expired(*_: Any) -> None:
-        raise GSSError(fake_gssapi.TICKET_EXPIRED, "Ticket expired")
-
-    monkeypatch.setattr(KafkaConnection, "_sasl_authenticate", expired)
-    with pytest.raises(SaslAuthenticationFailedError) as raised:
-        asyncio.run(_Connection._sasl_authenticate(_Connection.__new__(_Connection)))
-    assert failure_of(raised.value) == Failure(FailureKind.AUTHENTICATION, "no Kerberos ticket: Ticket expired")
+    fake_gssapi.installed(monkeypatch, lambda _: GSSError(fake_gssapi.TICKET_EXPIRED, "Ticket expired"))
+    with pytest.raises(LoginError, match="no Kerberos ticket: Ticket expired"):
+        next(gssapi("kafka", "kafka-1"))
 
 
 ENDED = Failure(FailureKind.AUTHENTICATION, "no Kerberos ticket: Ticket expired")
@@ -180,7 +170,7 @@ def test_a_ticket_that_ends_meanwhile_is_no_brokers_refusal(monkeypatch: pytest.
     brokers = AnyBroker(nodes, [1, 2], timeout_s=0.1)  # type: ignore[arg-type]
     ask: dict[str, Callable[[], object]] = {
         "kafka-1:9092": lambda: reach(nodes, settings),  # type: ignore[arg-type]
-        "the brokers": lambda: brokers.ask(lambda: "question"),
+        "the brokers": lambda: brokers.ask(api_versions),
         "the brokers ": lambda: LiveHand(settings, nodes, brokers, own=True).designate({ORDERS: 1}),  # type: ignore[arg-type]
     }
     for who, question in ask.items():

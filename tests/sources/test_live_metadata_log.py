@@ -18,9 +18,8 @@ from kelr.sources.live import active_controller
 from kelr.sources.live.metadata_log import LiveMetadataLog
 from kelr.sources.live.metadata_requests import SnapshotId, describe_controllers, fetch_metadata, fetch_snapshot
 from kelr.sources.live.metadata_snapshots import oldest_epoch
-from kelr.sources.live.questions import Question, for_kafka_python
-from kelr.sources.live.schemas import codec, newest_version
-from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.live.transport import Failure, FailureKind, Request
+from tests import kafka_python
 from tests.metadata_logs import START_MS, batch, checkpoint, leader_change, partition, shrunk, story, topic
 from tests.sources.fake_quorum import FakeControllers, FakeQuorum
 
@@ -411,11 +410,9 @@ QUESTIONS = (
 )
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
-def test_both_transports_send_the_same_bytes(question: Question) -> None:
-    message = for_kafka_python(question)
-    newest = newest_version(question.name + "Request")
-    for version in range(question.min_version or 0, newest + 1):
-        ours = codec(question.name + "Request", version).encode(question.fields)
-        theirs = getattr(message, "message", message).encode(version=version)
-        assert ours == bytes(theirs), version
+@pytest.mark.parametrize(
+    "question", [one for one in QUESTIONS if one.name != "FetchSnapshot"], ids=lambda question: question.name
+)
+def test_requests_are_the_bytes_that_kafka_python_sends(question: Request) -> None:
+    for version in range(question.min_version or 0, question.newest + 1):
+        assert question.message.encode(version) == kafka_python.encoded(question, version), version

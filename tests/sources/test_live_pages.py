@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 
 from kelr.errors import AuthenticationError, ConnectError, UnsupportedError
 from kelr.model import Broker, BrokerStatus, ConfigSource, Features, PartitionState, TopicConfig, TopicPartition, select
+from kelr.protocol.messages import DescribeTopicPartitionsResponse
 from kelr.sources.base import Page
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, pages, topic_configs
@@ -167,7 +167,7 @@ def _garbled(cluster: FakeCluster, name: str, change: Callable[[Any], None]) -> 
 
     def answer(node: Any, request: Any) -> Any:
         reply = original(node, request)
-        if type(request).__name__ == f"{name}Request":
+        if request.name == name:
             change(reply)
         return reply
 
@@ -217,13 +217,12 @@ def test_a_cursor_that_advances_over_topics_that_were_there_ends_the_reading(
 
     def answer(node: Any, request: Any) -> Any:
         nonlocal asked
-        if type(request).__name__ != "DescribeTopicPartitionsRequest":
+        if request.name != "DescribeTopicPartitions":
             return original(node, request)
         asked += 1
         assert asked < 100, "it would go on for ever"
-        request.cursor = None
-        reply = original(node, request)
-        reply.next_cursor = DescribeTopicPartitionsResponse.Cursor(f"z-{asked:05}", 0)
+        reply = original(node, replace(request, fields={**request.fields, "cursor": None}))
+        reply.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=f"z-{asked:05}", partition_index=0)
         return reply
 
     cluster.answer = answer  # type: ignore[method-assign]
@@ -240,7 +239,7 @@ def test_a_cursor_that_advances_over_topics_that_were_there_ends_the_reading(
 )
 def test_a_cursor_that_is_behind_its_page_ends_the_reading(cursor: tuple[str, int], words: str) -> None:
     def behind(reply: Any) -> None:
-        reply.next_cursor = DescribeTopicPartitionsResponse.Cursor(*cursor)
+        reply.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=cursor[0], partition_index=cursor[1])
 
     with pytest.raises(ConnectError, match=words):
         _read(_garbled(fake_cluster(), "DescribeTopicPartitions", behind), "orders")
@@ -248,7 +247,7 @@ def test_a_cursor_that_is_behind_its_page_ends_the_reading(cursor: tuple[str, in
 
 def test_a_page_of_nothing_with_a_cursor_ends_the_reading() -> None:
     def empty(reply: Any) -> None:
-        reply.topics, reply.next_cursor = [], DescribeTopicPartitionsResponse.Cursor("z", 0)
+        reply.topics, reply.next_cursor = [], DescribeTopicPartitionsResponse.Cursor(topic_name="z", partition_index=0)
 
     with pytest.raises(ConnectError, match="told of 0 partitions from the beginning to its cursor z:0"):
         _read(_garbled(fake_cluster(), "DescribeTopicPartitions", empty))
@@ -296,7 +295,7 @@ def test_brokers_come_from_the_best_request_there_is(versions: dict[int, int], s
 
 def test_without_the_right_to_describe_the_cluster_the_list_is_of_live_brokers() -> None:
     def forbid(reply: Any) -> None:
-        if reply.API_VERSION == 2:
+        if reply.version == 2:
             reply.error_code = 31
 
     found = _source(_garbled(fake_cluster(), "DescribeCluster", forbid)).cluster()

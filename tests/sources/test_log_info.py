@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.messages import replica_log_info
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
 from kelr.model import (
     LOG_INFO_FEATURE,
     METADATA_FEATURE,
@@ -24,6 +22,8 @@ from kelr.model import (
     TopicPartition,
     Unheard,
 )
+from kelr.protocol.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
+from kelr.protocol.messages import replica_log_info
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, log_info
 from kelr.sources.live.broker_dialogue import ATTEMPTS, BrokerDialogue, LogInfoUse
@@ -75,10 +75,9 @@ class LogInfoCluster(FakeCluster):
                 topics.setdefault(topic_id, []).append(self._entry(kind, node, topic_id, number, error))
         more = {} if key.dialect is Dialect.KIP else {"has_more_replica_log_info": over and not self.refuses_whole}
         return kind(
-            version=0,
             broker_epoch=self.broker_epoch(),
             topic_partition_log_info_list=[
-                kind.TopicPartitionLogInfo(version=0, topic_id=topic_id, partition_log_info=infos)
+                kind.TopicPartitionLogInfo(topic_id=topic_id, partition_log_info=infos)
                 for topic_id, infos in topics.items()
             ],
             **more,
@@ -88,7 +87,6 @@ class LogInfoCluster(FakeCluster):
         log = self._log(node, TopicPartition(self._name(topic_id), number))
         error = error or log.error
         return kind.TopicPartitionLogInfo.PartitionLogInfo(
-            version=0,
             partition=number,
             last_written_leader_epoch=-1 if error or not log.epochs else log.epochs[-1][0],
             current_leader_epoch=-1 if error else log.leader_epoch,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage
 from kelr.sources.metadata_log.decoding import KINDS, decode

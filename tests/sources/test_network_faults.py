@@ -22,10 +22,9 @@ from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.jaas import Credentials
 from kelr.sources.live import LiveSource, diagnose, names
+from kelr.sources.live.client import Client
 from kelr.sources.live.diagnose import PortSpeaks, Probe, probe_port
 from kelr.sources.live.names import look_up_all
-from kelr.sources.live.network import KafkaTransport
-from kelr.sources.live.quick import open_transport
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, Transport
 from kelr.sources.tls import TlsFiles
@@ -166,7 +165,7 @@ def greets_then_falls_silent(connection: socket.socket) -> None:
     silent(connection)
 
 
-def _connect(settings: ConnectionSettings, connect: Connect = open_transport) -> tuple[ConnectError, float]:
+def _connect(settings: ConnectionSettings, connect: Connect = Client) -> tuple[ConnectError, float]:
     started = time.monotonic()
     with LiveSource(settings, connect=connect) as source, pytest.raises(ConnectError) as caught:
         source.cluster()
@@ -189,7 +188,7 @@ def dead_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-@pytest.mark.parametrize("connect", [open_transport, KafkaTransport])
+@pytest.mark.parametrize("connect", [Client])
 @pytest.mark.parametrize(
     ("behave", "message"),
     [
@@ -209,7 +208,7 @@ def test_what_is_behind_the_port_is_said_at_once(behave: Behaviour, message: str
     assert took_s < LIBRARY_S
 
 
-@pytest.mark.parametrize("connect", [open_transport, KafkaTransport])
+@pytest.mark.parametrize("connect", [Client])
 @pytest.mark.parametrize(
     ("behave", "message"),
     [
@@ -226,7 +225,7 @@ def test_silence_is_said_in_time(behave: Behaviour, message: str, connect: Conne
     assert took_s < LIBRARY_S
 
 
-@pytest.mark.parametrize("connect", [open_transport, KafkaTransport])
+@pytest.mark.parametrize("connect", [Client])
 def test_silence_after_a_greeting_is_said_in_time(connect: Connect) -> None:
     with _server(greets_then_falls_silent) as port:
         for _attempt in range(ATTEMPTS):
@@ -287,8 +286,7 @@ def test_nobody_listens(dead_port: int) -> None:
 
 
 def test_a_dead_node_is_not_waited_for_longer_each_time(dead_port: int) -> None:
-    """kafka-python's reconnect backoff doubles with each failure, up to half a minute."""
-    with closing(KafkaTransport(_settings(dead_port))) as transport:
+    with closing(Client(_settings(dead_port))) as transport:
         (node,) = transport.bootstrap_nodes()
         transport.resolve(transport.bootstrap_nodes().items(), timeout_s=1)
         started = time.monotonic()
@@ -299,7 +297,7 @@ def test_a_dead_node_is_not_waited_for_longer_each_time(dead_port: int) -> None:
 
 
 def test_a_node_that_has_come_back_answers_the_next_question(dead_port: int) -> None:
-    with closing(KafkaTransport(_settings(dead_port))) as transport:
+    with closing(Client(_settings(dead_port))) as transport:
         (node,) = transport.bootstrap_nodes()
         transport.resolve(transport.bootstrap_nodes().items(), timeout_s=1)
         for _ in range(12):
@@ -463,18 +461,3 @@ def test_the_client_library_says_nothing_by_itself(capfd: pytest.CaptureFixture[
         _connect(_settings(port))
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
-
-
-def test_a_connection_that_has_something_to_send_is_closed_at_once() -> None:
-    from kafka.net.selector import NetworkSelector  # noqa: PLC0415
-
-    from kelr.sources.live.manager import _Connected  # noqa: PLC0415
-
-    ours, theirs = socket.socketpair()
-    with closing(theirs):
-        loop = NetworkSelector()
-        connected = _Connected(loop, ours, host="here")
-        connected.write(b"a request that no loop sends any more")
-        connected.close()
-        assert ours.fileno() == -1
-        loop.close()

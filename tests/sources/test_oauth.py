@@ -216,15 +216,11 @@ def test_both_clients_are_fed_from_one_token(tmp_path: Path) -> None:
     )
     settings = ConnectionSettings.read("h:1", command_config=file)
     assert route.call_count == 0
-    python, confluent = settings.kafka_python(), settings.confluent()
+    login, confluent = settings.security().login, settings.confluent()
     value, end_s, principal, extensions = confluent["oauth_cb"]("")
-    assert (value, end_s, principal, extensions) == (
-        python["sasl_oauth_token_provider"].token(),
-        4e9,
-        "kelr",
-        {"pool": "x"},
-    )
-    assert python["sasl_oauth_token_provider"].extensions() == {"pool": "x"}
+    assert (end_s, principal, extensions) == (4e9, "kelr", {"pool": "x"})
+    assert login is not None
+    assert next(login("h")) == f"n,,\x01auth=Bearer {value}\x01pool=x\x01\x01".encode()
     assert route.call_count == 1
     sent = route.calls.last.request
     assert base64.b64decode(sent.headers["Authorization"].split()[1]).decode() == "new:hush"
@@ -242,7 +238,7 @@ def test_without_a_token_nothing_is_connected(tmp_path: Path) -> None:
         f'sasl.jaas.config={module} clientId="me" clientSecret="hush";\nsasl.oauthbearer.token.endpoint.url={URL}\n'
     )
     with pytest.raises(AuthenticationError, match="invalid_client"):
-        ConnectionSettings.read("h:1", command_config=file).kafka_python()
+        ConnectionSettings.read("h:1", command_config=file).security()
 
 
 def test_unsecured_claims_are_those_of_kafkas_own_handler(tmp_path: Path) -> None:

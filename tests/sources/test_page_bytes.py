@@ -20,6 +20,7 @@ from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 from kelr.errors import ConnectError
 from kelr.model import Features, PartitionState, Selection, Situation, TopicPartition, select
 from kelr.model.cluster import Broker, BrokerStatus, Cluster
+from kelr.protocol.codec import MalformedError
 from kelr.sources.base import LeavesOut, Page
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
@@ -28,7 +29,6 @@ from kelr.sources.live.decode import described_partitions, kinds_of
 from kelr.sources.live.page_bytes import Cursor, Skip, cursor_at_end, read_page
 from kelr.sources.live.page_shapes import ANY, LookBytes, alike, one_of, regular_size, shape
 from kelr.sources.live.reassignments import Reassignments
-from kelr.sources.live.schemas import WireError
 from kelr.sources.survey import Filters, SurveyPage, survey
 from kelr.sources.unwanted import Look, Unwanted
 from tests.properties import examples
@@ -175,7 +175,7 @@ def test_the_cursor_is_found_at_the_end_as_it_is_found_by_reading(
     # Whatever else is tried, an answer that can be read has no other cursor.
     changed = bytearray(body)
     changed[-data.draw(st.integers(1, min(20, len(body))))] = data.draw(st.sampled_from([0, 1, 2, 45, 97, 255]))
-    with suppress(WireError):
+    with suppress(MalformedError):
         told = read_page(bytes(changed)).next_cursor
         assert cursor_at_end(bytes(changed)) in {told, None}
 
@@ -257,7 +257,7 @@ def test_bytes_that_are_cut_or_changed_are_an_error_or_an_answer(
     skip = data.draw(st.sampled_from([None, Skip(Unwanted((Look(leader_in=frozenset({1, 2})),)))]))
     try:
         page = read_page(body, skip=skip)
-    except WireError:
+    except MalformedError:
         return
     with suppress(ConnectError):
         list(described_partitions(page, kinds_of(True, NONE_MOVES), NONE_MOVES).partitions)
@@ -267,9 +267,9 @@ def test_bytes_that_are_cut_or_changed_are_an_error_or_an_answer(
 def test_every_beginning_of_a_page_is_cut_short(held: dict[TopicPartition, PartitionState]) -> None:
     whole = encoded(list(held.values()))
     for size in range(len(whole)):
-        with pytest.raises(WireError):
+        with pytest.raises(MalformedError):
             read_page(whole[:size])
-    with pytest.raises(WireError, match="another length"):
+    with pytest.raises(MalformedError, match="another length"):
         read_page(whole + b"\x00")
 
 
@@ -282,7 +282,7 @@ def test_every_beginning_of_a_page_is_cut_short(held: dict[TopicPartition, Parti
     ],
 )
 def test_lengths_that_claim_gigabytes_allocate_nothing(body: bytes) -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(MalformedError):
         read_page(body)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from kelr.errors import BadInputError, UnsupportedError
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.jaas import Credentials
 from tests.sources import fake_gssapi
 
 _SECURITY = "org.apache.kafka.common.security"
@@ -23,12 +24,13 @@ URL = "sasl.oauthbearer.token.endpoint.url"
 ID, SECRET = "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret"
 HANDLER = "sasl.login.callback.handler.class"
 
-USER = {"sasl_plain_username": "alice", "sasl_plain_password": "hush-pw"}
-TABLE: Mapping[str, tuple[list[str], dict[str, Any], dict[str, Any]]] = {
-    "plaintext": ([], {"security_protocol": "PLAINTEXT"}, {"security.protocol": "PLAINTEXT"}),
+USER = Credentials("alice", "hush-pw")
+TABLE: Mapping[str, tuple[list[str], str | None, Credentials | None, dict[str, Any]]] = {
+    "plaintext": ([], None, None, {"security.protocol": "PLAINTEXT"}),
     "plain": (
         ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", f"sasl.jaas.config={PLAIN}"],
-        {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", **USER},
+        "PLAIN",
+        USER,
         {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
@@ -38,7 +40,8 @@ TABLE: Mapping[str, tuple[list[str], dict[str, Any], dict[str, Any]]] = {
     ),
     "scram-256": (
         ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={SCRAM}"],
-        {"sasl_mechanism": "SCRAM-SHA-256", **USER},
+        "SCRAM-SHA-256",
+        USER,
         {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "alice", "sasl.password": "hush-pw"},
     ),
     "scram-512 over TLS, no host name check": (
@@ -48,7 +51,8 @@ TABLE: Mapping[str, tuple[list[str], dict[str, Any], dict[str, Any]]] = {
             f"sasl.jaas.config={SCRAM}",
             "ssl.endpoint.identification.algorithm=",
         ],
-        {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", **USER},
+        "SCRAM-SHA-512",
+        USER,
         {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
@@ -63,7 +67,8 @@ TABLE: Mapping[str, tuple[list[str], dict[str, Any], dict[str, Any]]] = {
             "sasl.mechanism=OAUTHBEARER",
             f'sasl.jaas.config={OAUTH} unsecuredLoginStringClaim_sub="alice";',
         ],
-        {"sasl_mechanism": "OAUTHBEARER"},
+        "OAUTHBEARER",
+        None,
         {"sasl.mechanism": "OAUTHBEARER"},
     ),
 }
@@ -77,10 +82,12 @@ def read(tmp_path: Path, *lines: str) -> ConnectionSettings:
 
 @pytest.mark.parametrize("case", TABLE)
 def test_both_clients_get_the_same(tmp_path: Path, case: str) -> None:
-    lines, python, confluent = TABLE[case]
+    lines, mechanism, user, confluent = TABLE[case]
     settings = read(tmp_path, *lines)
-    one, other = settings.kafka_python(), settings.confluent()
-    assert {key: one[key] for key in python} == python
+    own, other = settings.security(), settings.confluent()
+    assert own.mechanism == mechanism
+    assert (own.tls is not None) == settings.security_protocol.endswith("SSL")
+    assert settings.credentials == user
     assert {key: other[key] for key in confluent} == confluent
     assert settings.ignored == ()
     assert "hush" not in repr(settings)
@@ -89,7 +96,7 @@ def test_both_clients_get_the_same(tmp_path: Path, case: str) -> None:
 def test_tls_context_and_librdkafka_agree_on_the_host_name(tmp_path: Path) -> None:
     for value, checks in (("https", True), ("", False)):
         settings = read(tmp_path, "security.protocol=SSL", f"ssl.endpoint.identification.algorithm={value}")
-        context = settings.kafka_python()["ssl_context"]
+        context = settings.security().tls
         assert (context.check_hostname, context.verify_mode) == (checks, ssl.CERT_REQUIRED)
         algorithm = settings.confluent()["ssl.endpoint.identification.algorithm"]
         assert algorithm == ("https" if checks else "none")
@@ -97,14 +104,16 @@ def test_tls_context_and_librdkafka_agree_on_the_host_name(tmp_path: Path) -> No
 
 def test_an_unsecured_token_reaches_both_clients(tmp_path: Path) -> None:
     settings = read(tmp_path, *TABLE["unsecured tokens"][0])
-    provider = settings.kafka_python()["sasl_oauth_token_provider"]
+    login = settings.security().login
     value, end_s, principal, extensions = settings.confluent()["oauth_cb"]("")
-    assert (provider.token(), provider.extensions(), principal, extensions) == (value, {}, "alice", {})
+    assert login is not None
+    assert next(login("h")) == f"n,,\x01auth=Bearer {value}\x01\x01".encode()
+    assert (principal, extensions) == ("alice", {})
     assert end_s > 0
 
 
 @pytest.mark.parametrize("lines", [("sasl.mechanism=GSSAPI",), ()], ids=["named", "by default"])
-def test_kerberos_is_for_kafka_python_alone(
+def test_kerberos_is_for_kelrs_own_connections_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]
 ) -> None:
     tickets = fake_gssapi.installed(monkeypatch)
@@ -115,8 +124,7 @@ def test_kerberos_is_for_kafka_python_alone(
         "sasl.kerberos.service.name=broker",
         f"sasl.jaas.config={KERBEROS};",
     )
-    config = settings.kafka_python()
-    assert (config["sasl_mechanism"], config["sasl_kerberos_service_name"]) == ("GSSAPI", "broker")
+    assert (settings.security().mechanism, settings.kerberos_service) == ("GSSAPI", "broker")
     assert [name.partition("@")[0] for name in tickets.asked] == ["broker"]
     # The wheels of confluent-kafka are built without libsasl2.
     assert not settings.librdkafka_logs_in

@@ -58,7 +58,7 @@ def test_pkcs12_is_refused_with_commands_that_convert_it(pems: Path, tmp_path: P
     # As typed, but for the prompts, which here get their answers beforehand.
     run([*words, "-passin", f"pass:{PASSWORD}", "-passout", "pass:hush-pem"], tmp_path)
     converted = read(tmp_path, *settings, "ssl.key.password=hush-pem")
-    assert isinstance(converted.kafka_python()["ssl_context"], ssl.SSLContext)
+    assert isinstance(converted.security().tls, ssl.SSLContext)
     assert PASSWORD not in f"{caught.value} {caught.value.next_step}"
 
 
@@ -79,7 +79,7 @@ def test_a_java_trust_store_is_refused_with_a_command_that_converts_it(pems: Pat
         capture_output=True,
         timeout=60,
     )
-    trusted = read(tmp_path, *settings).kafka_python()["ssl_context"].get_ca_certs()
+    trusted = read(tmp_path, *settings).security().tls.get_ca_certs()
     assert [dict(pair for part in one["subject"] for pair in part)["commonName"] for one in trusted] == ["kelr"]
 
 
@@ -95,7 +95,7 @@ def test_a_java_key_store_is_refused_with_commands_that_convert_it(pems: Path, t
     run([*first.split(), "-srcstorepass", PASSWORD, "-deststorepass", PASSWORD], tmp_path)
     run([*second.split(), "-passin", f"pass:{PASSWORD}", "-passout", "pass:hush-pem"], tmp_path)
     converted = read(tmp_path, *settings, "ssl.key.password=hush-pem")
-    assert isinstance(converted.kafka_python()["ssl_context"], ssl.SSLContext)
+    assert isinstance(converted.security().tls, ssl.SSLContext)
 
 
 def test_pem_under_another_type_is_named(pems: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_pkcs12_reaches_both_clients(pems: Path, tmp_path: Path, kind: str) -> N
         )
     ]
     settings = read(tmp_path, *lines)
-    assert len(settings.kafka_python()["ssl_context"].get_ca_certs()) == 1
+    assert len(settings.security().tls.get_ca_certs()) == 1
     config = settings.confluent()
     assert config["ssl.key.pem"].startswith("-----BEGIN PRIVATE KEY-----")
     assert config["ssl.certificate.pem"].count("BEGIN CERTIFICATE") == 1

@@ -39,7 +39,7 @@ class FakeBroker:
 
     def exchange(self, node: object, request: Any, *, timeout_s: float | None = None) -> Any:
         del node, timeout_s
-        part = request.topics[0].partitions[0]
+        part = request.message.topics[0].partitions[0]
         self.asked.append(request)
         if self.first:
             return self.first.pop(0)
@@ -91,7 +91,7 @@ def test_it_asks_as_a_replica_for_the_log_end_and_as_a_consumer_for_the_high_wat
         broker = FakeBroker(LOG)
         tail = reader(broker, start=10, committed=committed)
         assert offsets(tail) == [10, 15]
-        request = broker.asked[0]
+        request = broker.asked[0].message
         assert request.replica_id == replica_id
         assert request.topics[0].partitions[0].current_leader_epoch == 5
         assert tail.high_watermark == 99

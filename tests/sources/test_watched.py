@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.cluster import DescribeQuorumResponse
-from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
 
 from kelr.engine import decide
 from kelr.engine.watching import Sight
 from kelr.model import Selection, Situation, Snapshot, Target, TopicError, TopicPartition
+from kelr.protocol.messages import DescribeQuorumResponse, ListPartitionReassignmentsResponse
 from kelr.sources.base import Page, silence_of, take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Flag, auto
-from functools import cache
 from typing import Any, TypeAlias
 
-from kafka.errors import kafka_errors
-
 from kelr.lab.simulated.world import World
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE
-from kelr.sources.live.failures import error_name
+from kelr.protocol.error_codes import CODES
 
 Message: TypeAlias = Any
-"""A message of kafka-python, which is not typed."""
+"""A message of `kelr.protocol.messages`, or a struct of one."""
 
 
 class Nodes(Flag):
@@ -81,11 +77,6 @@ Apis: TypeAlias = Mapping[int, Api]
 """By API key."""
 
 
-@cache
-def _codes() -> Mapping[str, int]:
-    return {error_name(number): number for number in (-1, 0, *kafka_errors, REQUEST_LIMIT_REACHED_CODE)}
-
-
 def code(name: str) -> int:
     """Kafka's number of an error, by its name; ``NONE`` is 0."""
-    return _codes()[name]
+    return CODES[name]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kelr.lab.simulated.api import Api, Call, Later, Message
 from kelr.lab.simulated.faults import CARRIED_OUT, Fault, FaultKind, noise
-from kelr.sources.live.failures import error_name
-from kelr.sources.live.strict import MalformedError, decoded_request
+from kelr.protocol.codec import Field, MalformedError, Struct
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.frames import answer_head, read_request
 
 if TYPE_CHECKING:
     from kelr.lab.simulated.server import Server
@@ -25,33 +26,30 @@ if TYPE_CHECKING:
 # It is made from the schema of the response. Topics and partitions that carry an error of their own are those of the
 # request, as in Kafka's `getErrorResponse`.
 
-Field = Any
-"""A field of kafka-python's schemas, which are not typed."""
+_TYPES: Mapping[type, str] = {int: "int32", str: "string"}
 
 
 def failed_answer(response: type[Message], request: Message, version: int, number: int) -> Message | None:
     """The answer to `request` with this error number wherever it has room for one; None where it has none, because
     the request names nothing (all topics) and the answer has no error code of its own."""
     filler = _Filler(version, number)
-    message = filler.filled(response._struct, request, lambda **values: response(version=version, **values))
+    message = filler.filled(response, request)
     return message if filler.errors else None
 
 
-def with_errors(message: Message, number: int) -> bool:
+def with_errors(message: Struct, number: int, version: int) -> bool:
     """Set every error code of an answer that is there; says whether it has any."""
     found = False
-    for field in _fields(message._struct, message.version):
+    for field in _fields(type(message), version):
         value = getattr(message, field.name)
         if _is_code(field):
             setattr(message, field.name, number)
             found = True
         elif _is_message(field):
             setattr(message, field.name, error_name(number))
-        elif field.is_struct_array():
-            for one in value or ():
-                found = with_errors(one, number) or found
-        elif field.is_struct() and value is not None:
-            found = with_errors(value, number) or found
+        elif field.struct is not None and value is not None:
+            for one in value if field.is_array else (value,):
+                found = with_errors(one, number, version) or found
     return found
 
 
@@ -63,65 +61,67 @@ class _Filler:
         self._number = number
         self.errors = 0
 
-    def filled(self, struct: Field, asked: Any, make: Callable[..., Message]) -> Message:
+    def filled(self, kind: type[Struct], asked: Any) -> Struct:
         """A struct of the response; `asked` is what it answers: a struct of the request, or one number or name."""
         values: dict[str, Any] = {}
-        for field in _fields(struct, self._version):
+        for field in _fields(kind, self._version):
             if _is_code(field):
                 values[field.name] = self._number
                 self.errors += 1
             elif _is_message(field):
                 values[field.name] = error_name(self._number)
-            elif field.is_struct_array():
-                values[field.name] = self._elements(field, asked)
-            elif field.is_struct() and field.nullable_for_version_q(self._version):
-                values[field.name] = None  # such as the cursor of a page
-            elif field.is_struct() and field.tag is None:
-                values[field.name] = self.filled(field, asked, self._maker(field))
-            elif (copied := _same(field, struct, asked, self._version)) is not None:
+            elif field.struct is not None and field.is_array:
+                values[field.name] = self._elements(field.struct, field, asked)
+            elif field.struct is not None:
+                if field.tag is None and not _in(field.nullable, self._version):  # else such as the cursor of a page
+                    values[field.name] = self.filled(field.struct, asked)
+            elif (copied := _same(field, kind, asked, self._version)) is not None:
                 values[field.name] = copied
-        return make(**values)
+        return kind(**values)
 
-    def _elements(self, field: Field, asked: Any) -> list[Message]:
-        if not _holds_code(field, self._version):
+    def _elements(self, kind: type[Struct], field: Field, asked: Any) -> list[Struct]:
+        if not _holds_code(kind, self._version):
             return []
-        return [self.filled(field, one, self._maker(field)) for one in _counterpart(field, asked, self._version)]
-
-    def _maker(self, field: Field) -> Callable[..., Message]:
-        return lambda **values: field.data_class(version=self._version, **values)
+        return [self.filled(kind, one) for one in _counterpart(field, asked, self._version)]
 
 
-def _fields(struct: Field, version: int) -> list[Field]:
-    return [field for field in struct.fields.values() if field.for_version_q(version)]
+def _fields(kind: type[Struct], version: int) -> list[Field]:
+    return [field for field in kind.FIELDS.values() if _in(field.versions, version)]
+
+
+def _in(span: tuple[int, int], version: int) -> bool:
+    return span[0] <= version <= span[1]
 
 
 def _is_code(field: Field) -> bool:
-    return bool(field.type_str == "int16" and (field.name == "error_code" or field.name.endswith("_error_code")))
+    return field.kind == "int16" and (field.name == "error_code" or field.name.endswith("_error_code"))
 
 
 def _is_message(field: Field) -> bool:
-    return bool(field.name == "error_message")
+    return field.name == "error_message"
 
 
-def _holds_code(field: Field, version: int) -> bool:
-    inner = _fields(field, version)
-    return any(_is_code(one) or (one.is_struct_array() and _holds_code(one, version)) for one in inner)
+def _holds_code(kind: type[Struct], version: int) -> bool:
+    return any(
+        _is_code(one) or (one.is_array and one.struct is not None and _holds_code(one.struct, version))
+        for one in _fields(kind, version)
+    )
 
 
 def _counterpart(field: Field, asked: Any, version: int) -> Sequence[Any]:
     """The elements of the request that this array of the answer has one element each for."""
-    if not hasattr(asked, "_struct"):
+    if not isinstance(asked, Struct):
         return ()
-    arrays = [one for one in _fields(asked._struct, version) if one.is_struct_array() or one.is_array()]
+    arrays = [one for one in _fields(type(asked), version) if one.is_array]
     same = [one for one in arrays if one.name == field.name] or arrays
     return () if not same else getattr(asked, same[0].name) or ()
 
 
-def _same(field: Field, struct: Field, asked: Any, version: int) -> Any:
+def _same(field: Field, kind: type[Struct], asked: Any, version: int) -> Any:
     """The value of the request that this field repeats: of the same name, kind of thing, or place."""
-    if not hasattr(asked, "_struct"):
-        return asked if field is _first_of_type(struct, type(asked), version) else None
-    fields = [one for one in _fields(asked._struct, version) if one.type_str == field.type_str]
+    if not isinstance(asked, Struct):
+        return asked if field is _first_of_type(kind, type(asked), version) else None
+    fields = [one for one in _fields(type(asked), version) if (one.kind, one.is_array) == (field.kind, field.is_array)]
     for fits in (_same_name, _same_entity, _both_partitions):
         for one in fields:
             if fits(one, field):
@@ -129,17 +129,17 @@ def _same(field: Field, struct: Field, asked: Any, version: int) -> Any:
     return None
 
 
-def _first_of_type(struct: Field, wanted: type, version: int) -> Field | None:
-    type_name = {int: "int32", str: "string"}.get(wanted, "uuid")
-    return next((one for one in _fields(struct, version) if one.type_str == type_name), None)
+def _first_of_type(kind: type[Struct], wanted: type, version: int) -> Field | None:
+    name = _TYPES.get(wanted, "uuid")
+    return next((one for one in _fields(kind, version) if one.kind == name and not one.is_array), None)
 
 
 def _same_name(one: Field, other: Field) -> bool:
-    return bool(one.name == other.name)
+    return one.name == other.name
 
 
 def _same_entity(one: Field, other: Field) -> bool:
-    return bool(one._entity_type is not None and one._entity_type == other._entity_type)
+    return one.entity is not None and one.entity == other.entity
 
 
 def _both_partitions(one: Field, other: Field) -> bool:
@@ -217,7 +217,7 @@ class Connection:
         body = await self._body(api, frame, version, sender, fault)
         if body is not None:
             low, high = api.versions
-            header = self._response_header(api, correlation, version if low <= version <= high else 0)
+            header = answer_head(api.response, version if low <= version <= high else 0, correlation)
             await self._deliver(header, body, fault)
 
     async def _body(self, api: Api, frame: bytes, version: int, sender: str, fault: Fault | None) -> bytes | None:
@@ -231,7 +231,7 @@ class Connection:
                 return _unsupported_api_versions(api)
             raise EndError  # as Kafka does: the client was told which versions there are
         try:
-            request = decoded_request(api.request, frame, version)
+            request = read_request(api.request, frame, version)
         except MalformedError:
             raise EndError from None
         call = Call(self._server.world, self._node, request, version, sender)
@@ -270,23 +270,17 @@ class Connection:
 
     def _failed(self, api: Api, call: Call, number: int) -> bytes | None:
         """An answer all of whose error codes are this one; the connection ends where the answer has no room for it."""
-        if not call.request.expect_response():
-            raise EndError  # acks=0: as Kafka tells a producer that something is wrong
+        if getattr(call.request, "acks", None) == 0:
+            raise EndError  # as Kafka tells a producer that something is wrong
         answer = failed_answer(api.response, call.request, call.version, number)
         if answer is None and api.name in _ASK_FOR_EVERYTHING and number != UNKNOWN_SERVER_ERROR:
             answer = api.handle(call)
             if isinstance(answer, bytes):
-                answer = api.response.decode(answer, version=call.version)
-                answer._header = None  # kafka-python forgets it where it decodes, and asks for it where it encodes
-            answer = answer if with_errors(answer, number) else None
+                answer = api.response.decode(answer, call.version)
+            answer = answer if isinstance(answer, Struct) and with_errors(answer, number, call.version) else None
         if answer is None:
             raise EndError
         return _encoded(answer, call.version)
-
-    def _response_header(self, api: Api, correlation: int, version: int) -> bytes:
-        # ApiVersions keeps the first header in all versions: its reader cannot know yet which one was taken (KIP-511).
-        flexible = api.response.flexible_version_q(version) and api.name != "ApiVersions"
-        return struct.pack(">i", correlation) + (b"\x00" if flexible else b"")
 
     async def _deliver(self, header: bytes, body: bytes, fault: Fault | None) -> None:
         """Send an answer, as the fault has it."""
@@ -365,7 +359,8 @@ _DELIVERIES: dict[FaultKind, Callable[[Connection, bytes, int, int], Coroutine[A
 
 
 def _encoded(message: Message, version: int) -> bytes:
-    return bytes(message.encode(version=version))
+    body: bytes = message.encode(version)
+    return body
 
 
 def _unsupported_api_versions(api: Api) -> bytes:

@@ -32,11 +32,9 @@ class CurrentLeaders:
             self.told.add(state.leader)
         return state.leader, state.leader_epoch
 
-    def endpoints(self, kind: type[Message], version: int) -> list[Message]:
+    def endpoints(self, kind: type[Message]) -> list[Message]:
         """The addresses of those that were named."""
         return [
-            kind(
-                version=version, node_id=node, host=HOST, port=self._world.ports[node], rack=self._world.racks.get(node)
-            )
+            kind(node_id=node, host=HOST, port=self._world.ports[node], rack=self._world.racks.get(node))
             for node in sorted(self.told)
         ]

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kelr.controller import LogInfoAnswered, LogInfoEntry, LogInfoFailed, LogInfoRequest
 from kelr.controller.reach import NONE
+from kelr.lab.simulated.api import Message
 from kelr.lab.simulated.connection import node_client_id
 from kelr.lab.simulated.world import HOST, World
-from kelr.messages import Message, replica_log_info
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED, Dialect
 from kelr.model import TopicPartition
-from kelr.sources.live.failures import error_name
+from kelr.protocol.dialects import REQUEST_LIMIT_REACHED, Dialect
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.frames import request_frame
+from kelr.protocol.messages import replica_log_info
 
 if TYPE_CHECKING:
     from kelr.lab.simulated.server import Server
@@ -96,7 +98,7 @@ class Sender:
         if not self._running.linked(world.controller, question.broker):
             return failed  # it was sent before the link broke, and never got here
         try:
-            answer = response.decode(body, version=0, header=False)
+            answer = response.decode(body, 0)
             entries = _entries(world, question, answer)
         except Exception:
             return failed  # whatever a decoder makes of noise
@@ -160,9 +162,8 @@ class _Line:
             self.end()
             self._reader, self._writer = await asyncio.open_connection(HOST, self._world.ports[self._broker])
         self._sent += 1
-        request.with_header(correlation_id=self._sent, client_id=node_client_id(self._world.controller))
-        frame = request.encode(version=0, header=True)
-        self._writer.write(struct.pack(">i", len(frame)) + frame)
+        name = node_client_id(self._world.controller)
+        self._writer.write(request_frame(request, 0, correlation=self._sent, client_id=name))
         await self._writer.drain()
         (size,) = struct.unpack(">i", await self._reader.readexactly(4))
         # Correlation id, no tagged fields.
@@ -187,12 +188,12 @@ def _request(world: World, request: Message, question: LogInfoRequest) -> Messag
     for address in question.partitions:
         topics.setdefault(address.topic, []).append(address.partition)
     asked = [
-        request.TopicPartitions(version=0, topic_id=world.topic_id(topic), partitions=partitions)
+        request.TopicPartitions(topic_id=world.topic_id(topic), partitions=partitions)
         for topic, partitions in topics.items()
     ]
     if world.spec.log_info is Dialect.KIP:
-        return request(version=0, broker_id=question.broker, topic_partitions=asked)
-    return request(version=0, topic_partitions=asked)
+        return request(broker_id=question.broker, topic_partitions=asked)
+    return request(topic_partitions=asked)
 
 
 def _entries(world: World, question: LogInfoRequest, answer: Message) -> Mapping[TopicPartition, LogInfoEntry]:

@@ -14,7 +14,7 @@ from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.messages.dialects import Dialect
+from kelr.protocol.dialects import Dialect
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import Directive, Scenario, ScenarioError, directives_of
 from kelr.simulation.session import Session

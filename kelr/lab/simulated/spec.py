@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kelr.controller import RULE_SETS, RuleSet, rule_set
 from kelr.errors import UsageError
 from kelr.lab.spec import CONTROLLER_ID, MOST_CONTROLLERS
-from kelr.messages.dialects import Dialect
+from kelr.protocol.dialects import Dialect
 from kelr.simulation.running import Timing
 from kelr.sources.log_info_key import LogInfoKey
 

@@ -11,7 +11,7 @@ from kelr.errors import LabError
 from kelr.lab.nodes import NodePaths
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.state import STATE_FORMAT, ProcessRecord, of_file
-from kelr.messages.dialects import Dialect
+from kelr.protocol.dialects import Dialect
 from kelr.simulation.running import Timing
 
 KIND = "simulated"

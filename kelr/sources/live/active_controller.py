@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kelr.errors import ConnectError, NotAuthorizedError, RefusedError, UnsupportedError
+from kelr.protocol.error_codes import error_name
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, UNKNOWN_TOPIC, error_name
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, UNKNOWN_TOPIC
 from kelr.sources.live.metadata_requests import describe_controllers
-from kelr.sources.live.questions import Question
 from kelr.sources.live.refusals import login_error
-from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
+from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Request, Transport
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
@@ -31,7 +31,7 @@ _NOT_A_CONTROLLER = frozenset({"UNKNOWN_TOPIC_ID", UNKNOWN_TOPIC, "MISMATCHED_EN
 _FOR_THE_ASKER = frozenset({NONE, "SNAPSHOT_NOT_FOUND", "POSITION_OUT_OF_RANGE"})
 """What an answer of the leader itself says, for whoever asked."""
 
-Ask = Callable[[int, str | None], Question]
+Ask = Callable[[int, str | None], Request]
 """Makes a question of the quorum's epoch and the cluster's id, anew for each attempt."""
 
 

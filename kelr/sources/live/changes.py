@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from kelr.controller import Election
 from kelr.errors import ConnectError, UnsupportedError, UsageError
 from kelr.model import ElectionType, TopicPartition
+from kelr.protocol.error_codes import error_name
 from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
-from kelr.sources.live.failures import NONE, REFUSED, error_answer, error_name
+from kelr.sources.live.failures import NONE, REFUSED, error_answer
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.source import LiveSource
-from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
+from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Request, Transport
 from kelr.sources.permissions import Permissions
 from kelr.sources.quorum_source import without_log
 
@@ -166,7 +167,7 @@ class LiveHand:
             ConnectError, AuthenticationError: no broker could be reached; nothing was sent.
         """
 
-        def made(part: Sequence[TopicPartition]) -> Message:
+        def made(part: Sequence[TopicPartition]) -> Request:
             return requests.designate({at: leaders[at] for at in part}, timeout_s=self._request_s)
 
         return self._native(sorted(leaders), made)
@@ -177,7 +178,7 @@ class LiveHand:
         return self._native(sorted(partitions), lambda part: requests.elect_by_log(kind, part, timeout_s=wait_s))
 
     def _native(
-        self, wanted: Sequence[TopicPartition], made: Callable[[Sequence[TopicPartition]], Message]
+        self, wanted: Sequence[TopicPartition], made: Callable[[Sequence[TopicPartition]], Request]
     ) -> Mapping[TopicPartition, str]:
         """ElectLeaders v3, in as many requests as its limit asks for."""
         answers = dict[TopicPartition, str]()
@@ -191,7 +192,7 @@ class LiveHand:
                 answers.update(dict.fromkeys(part, "BROKER_NOT_AVAILABLE"))  # not sent, after others that were
         return answers
 
-    def _elected(self, partitions: Iterable[TopicPartition], request: Message) -> Mapping[TopicPartition, str]:
+    def _elected(self, partitions: Iterable[TopicPartition], request: Request) -> Mapping[TopicPartition, str]:
         """What comes of an ElectLeaders that is sent over kelr's own connection."""
         answer = self._sent(request)
         if answer is None:
@@ -268,14 +269,14 @@ class LiveHand:
         of_cluster = self._brokers.ask(requests.describe_cluster_operations)
         cluster = None
         if not isinstance(of_cluster, Failure) and error_name(of_cluster.error_code) == NONE:
-            cluster = _operations(of_cluster.authorized_operations)
+            cluster = _operations(of_cluster.cluster_authorized_operations)
         of_topics = self._brokers.ask(lambda: requests.topic_operations(topics)) if topics else None
         told: dict[str, frozenset[str] | None] = dict.fromkeys(topics)
         if of_topics is not None and not isinstance(of_topics, Failure):
             told.update({topic.name: _operations_of_topic(topic) for topic in of_topics.topics})
         return Permissions(cluster, told)
 
-    def _sent(self, request: Message, nodes: Sequence[NodeId] | None = None) -> Message | Failure | None:
+    def _sent(self, request: Request, nodes: Sequence[NodeId] | None = None) -> Message | Failure | None:
         """The answer of the first broker that can be reached; None where it was sent and nothing came back; a Failure
         where that broker takes no such request, which was not sent then."""
         failures = []
@@ -335,8 +336,8 @@ def _name(error: Any) -> str:
     return error_answer(error.code(), None if said.startswith("Broker: ") else said) if error.code() > 0 else name
 
 
-def _operations(codes: set[int] | None) -> frozenset[str] | None:
-    """kafka-python makes a set of codes of the wire's bit field, and None of the one that says nothing."""
+def _operations(bits: int) -> frozenset[str] | None:
+    codes = requests.authorized(bits)
     return None if codes is None else frozenset(name for code, name in _OPERATIONS.items() if code in codes)
 
 
@@ -344,4 +345,4 @@ def _operations_of_topic(topic: Message) -> frozenset[str] | None:
     error = error_name(topic.error_code)
     if error == "TOPIC_AUTHORIZATION_FAILED":
         return frozenset()
-    return _operations(topic.authorized_operations) if error == NONE else None
+    return _operations(topic.topic_authorized_operations) if error == NONE else None

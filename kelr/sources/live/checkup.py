@@ -25,11 +25,10 @@ from kelr.sources.live.checkup_answers import (
     unanswered,
 )
 from kelr.sources.live.logs import FENCED_PATIENCE_S
-from kelr.sources.live.questions import Question
 from kelr.sources.live.reassignments import reassignments_of
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.topic_configs import TOPICS_A_REQUEST
-from kelr.sources.live.transport import Ask, Dialogue, Failure, Message, NodeId
+from kelr.sources.live.transport import Ask, Dialogue, Failure, Message, NodeId, Request
 from kelr.sources.log_info_key import LogInfoKey
 
 BROKER_CONFIGS = (
@@ -130,14 +129,14 @@ def _facts(broker: Broker, told: _Told | None) -> BrokerFacts:
     )
 
 
-def _describe_broker(name: str, configs: Sequence[str] | None) -> Question:
+def _describe_broker(name: str, configs: Sequence[str] | None) -> Request:
     """Configs of a broker, which only that one answers; without a name the defaults of all, which any does."""
     resource = {"resource_type": _BROKER_RESOURCE, "resource_name": name, "configuration_keys": configs}
     fields = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
-    return Question("DescribeConfigs", fields, min_version=1)
+    return Request("DescribeConfigs", fields, min_version=1)
 
 
-def _any(brokers: AnyBroker, question: Question) -> Message | Failure:
+def _any(brokers: AnyBroker, question: Request) -> Message | Failure:
     return brokers.ask(lambda: question)
 
 
@@ -160,7 +159,7 @@ def read_own_configs(
         ]
         fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
         try:
-            answer = _any(brokers, Question("DescribeConfigs", fields, min_version=1))
+            answer = _any(brokers, Request("DescribeConfigs", fields, min_version=1))
         except ConnectError as error:
             yield {}, (unanswered(str(error), names),)
             continue

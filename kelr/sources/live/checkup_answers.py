@@ -16,8 +16,9 @@ from kelr.model.checkup import (
     QuorumNode,
     all_cordoned,
 )
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live.describe import features_of
-from kelr.sources.live.failures import NONE, error_name, with_acl
+from kelr.sources.live.failures import NONE, with_acl
 from kelr.sources.live.topic_configs import CONFIG_SOURCES
 from kelr.sources.live.transport import Failure, Message
 
@@ -81,12 +82,12 @@ def directories_of(answer: Message | Failure) -> tuple[LogDirectory, ...] | NotR
     """From DescribeLogDirs."""
     if isinstance(answer, Failure):
         return NotRead(answer.detail)
-    error = error_name(answer.error_code) if answer.API_VERSION >= _ERRORS_TOLD else NONE
+    error = error_name(answer.error_code) if answer.version >= _ERRORS_TOLD else NONE
     if error != NONE:
         return refused(error, "DESCRIBE")
     if not answer.results:
         return NotRead("the answer is empty, as it is without DESCRIBE on the cluster")
-    tells = answer.API_VERSION >= _CORDONS_TOLD
+    tells = answer.version >= _CORDONS_TOLD
     return tuple(
         LogDirectory(
             one.log_dir,
@@ -116,7 +117,7 @@ def quorum_of(answer: Message | Failure, *, asked_ms: int, answered_ms: int) -> 
             if error != NONE:
                 return refused(error, "DESCRIBE")
             if partition.leader_id >= 0:
-                timed = answer.API_VERSION >= 1
+                timed = answer.version >= 1
                 return Quorum(
                     leader=int(partition.leader_id),
                     leader_epoch=int(partition.leader_epoch),
@@ -148,7 +149,7 @@ def _told(value: int) -> int | None:
 
 def _listeners(answer: Message, leader: int) -> tuple[str, ...]:
     """Where the voters are; v2 tells."""
-    if answer.API_VERSION < 2:
+    if answer.version < 2:
         return ()
     nodes = sorted(answer.nodes or (), key=lambda node: (node.node_id != leader, node.node_id))
     found = [f"{one.host}:{one.port}" for node in nodes for one in node.listeners]

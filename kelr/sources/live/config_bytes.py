@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kelr.model import TopicConfig
-from kelr.sources.live.schemas import WireError, codec, decoded, element_decoder, skipped_tags, uvarint
+from kelr.protocol.codec import MalformedError, decoded, element_decoder, message_class, skipped_tags, uvarint
 
 _RESPONSE = "DescribeConfigsResponse"
 _LEAST_FLEXIBLE = 4
@@ -36,21 +36,21 @@ class ConfigReader:
         """Topic to configs.
 
         Raises:
-            WireError: the bytes are no such answer.
+            MalformedError: the bytes are no such answer.
         """
         if version < _LEAST_FLEXIBLE:
-            results = codec(_RESPONSE, version).decode(body).results
+            results = message_class(_RESPONSE).decode(body, version).results
             return {result.resource_name: self._meaning(result) for result in results}
         found: dict[str, TopicConfig]
         found, end = decoded(lambda data, at: self._results(data, at, version), body, 4)
         if end != len(body):
-            raise WireError("the answer has another length than it says")
+            raise MalformedError("the answer has another length than it says")
         return found
 
     def _results(self, data: bytes, at: int, version: int) -> tuple[dict[str, TopicConfig], int]:
         count, at = uvarint(data, at)
         if not 0 < count <= len(data):
-            raise WireError("the answer is shorter than it says")
+            raise MalformedError("the answer is shorter than it says")
         found: dict[str, TopicConfig] = {}
         for _ in range(count - 1):
             behind_name = self._behind_name(data, at)
@@ -58,7 +58,7 @@ class ConfigReader:
             if known is not None:
                 found[data[at + _HEAD_BYTES + 1 : behind_name].decode("utf-8")], at = known
                 continue
-            result, end = element_decoder(_RESPONSE, version, "Results")(data, at)
+            result, end = element_decoder(_RESPONSE, version, "results")(data, at)
             config = found[result.resource_name] = self._meaning(result)
             if behind_name is not None and len(self._known) < _MOST_KNOWN:
                 self._known[version, data[behind_name:end]] = config

@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from kelr.errors import ConnectError, NotAuthorizedError, RefusedError, UnsupportedError
+from kelr.protocol.error_codes import error_name
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, error_name
+from kelr.sources.live.client import Client
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE
 from kelr.sources.live.metadata_log import LiveMetadataLog
-from kelr.sources.live.quick import open_transport
 from kelr.sources.live.transport import Failure, Message, Transport
 
 _GIVE_THEM = "give a controller's listener with --bootstrap-controller HOST:PORT"
@@ -26,7 +27,7 @@ def live_metadata_log(
     controllers: ConnectionSettings | None = None,
     brokers: ConnectionSettings | None = None,
     cluster_id: str | None = None,
-    connect: Callable[[ConnectionSettings], Transport] = open_transport,
+    connect: Callable[[ConnectionSettings], Transport] = Client,
 ) -> LiveMetadataLog:
     """The metadata log of a live cluster.
 
@@ -85,7 +86,7 @@ def _listeners(quorum: Message | Failure) -> tuple[tuple[str, int], ...]:
         )
     if error != NONE:
         raise ConnectError(f"the brokers answered {error}, asked where the controllers are", next_step=_GIVE_THEM)
-    if quorum.API_VERSION < _LISTENERS_TOLD:
+    if quorum.version < _LISTENERS_TOLD:
         raise UnsupportedError(
             "brokers before Kafka 3.9 do not tell where the controllers are",
             next_step=_GIVE_THEM,

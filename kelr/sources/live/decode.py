@@ -13,7 +13,8 @@ from uuid import UUID
 
 from kelr.model import PartitionState, TopicError, TopicPartition
 from kelr.model.rows import Kind, Rows, Run, states, topics_of
-from kelr.sources.live.failures import NONE, error_name
+from kelr.protocol.error_codes import error_name
+from kelr.sources.live.failures import NONE
 from kelr.sources.live.page_bytes import PageBytes, TopicBytes, columns, members
 from kelr.sources.live.plausible import (
     IN_BETWEEN,
@@ -183,7 +184,7 @@ def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_A
         if error not in {NONE, "LEADER_NOT_AVAILABLE"}:
             errors.append(TopicError(topic.name or "", error))
             continue
-        topic_id = topic_id_text(topic.topic_id) if answer.API_VERSION >= 10 else None
+        topic_id = topic_id_text(topic.topic_id) if answer.version >= 10 else None
         try:
             partitions += [
                 _from_metadata(topic.name or "", topic_id, partition, reassignments) for partition in topic.partitions

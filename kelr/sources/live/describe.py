@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from kelr.errors import NotAuthorizedError, UnsupportedError
 from kelr.model import Broker, BrokerStatus, Cluster, Features
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, error_name
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE
 from kelr.sources.live.reassignments import Reassignments, reassignments_of
 from kelr.sources.live.transport import Failure, FailureKind, Message
 
@@ -36,7 +37,7 @@ class BrokerList:
 def features_of(versions: Message) -> Features:
     """Features from an ApiVersions answer; unknown before v3, which is when brokers began to tell."""
     elect_leaders = newest_version(versions, requests.ELECT_LEADERS_KEY)
-    if versions.API_VERSION < 3 or versions.finalized_features_epoch is None or versions.finalized_features_epoch < 0:
+    if versions.version < 3 or versions.finalized_features_epoch is None or versions.finalized_features_epoch < 0:
         return Features(elect_leaders=elect_leaders)
     return Features(
         finalized={feature.name: feature.max_version_level for feature in versions.finalized_features or ()},
@@ -105,7 +106,7 @@ def _describe_cluster(ask: AskAny, *, fenced: bool) -> BrokerList | None:
         )
         for broker in answer.brokers
     )
-    return BrokerList(answer.cluster_id or None, brokers, f"DescribeCluster v{answer.API_VERSION}")
+    return BrokerList(answer.cluster_id or None, brokers, f"DescribeCluster v{answer.version}")
 
 
 def _possible_port(port: int) -> int | None:
@@ -133,8 +134,8 @@ def _metadata_brokers(ask: AskAny) -> BrokerList:
         )
         for broker in answer.brokers
     )
-    cluster_id = answer.cluster_id if answer.API_VERSION >= 2 else None
-    return BrokerList(cluster_id or None, brokers, f"Metadata v{answer.API_VERSION}")
+    cluster_id = answer.cluster_id if answer.version >= 2 else None
+    return BrokerList(cluster_id or None, brokers, f"Metadata v{answer.version}")
 
 
 def _controller(answer: Message | Failure) -> int | None:

@@ -1,11 +1,10 @@
-"""The one place that turns kafka-python's errors into kelr's values, and Kafka's error codes into their names."""
+"""The one place that turns errors of the network into kelr's values, and what is said of Kafka's error codes."""
 
 from __future__ import annotations
 
 import errno
-from functools import cache
 
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED, REQUEST_LIMIT_REACHED_CODE
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live.transport import Failure, FailureKind
 
 NONE = "NONE"
@@ -14,8 +13,12 @@ TOPIC_UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
 REFUSED = "connection refused"
 CLUSTER_UNAUTHORIZED = "CLUSTER_AUTHORIZATION_FAILED"
 
-_CLOSED = "connection closed"
-_NO_MECHANISM = "the listener does not offer this sasl.mechanism"
+UNSUPPORTED_SASL_MECHANISM = "UNSUPPORTED_SASL_MECHANISM"
+ILLEGAL_SASL_STATE = "ILLEGAL_SASL_STATE"
+NO_MECHANISM = "the listener does not offer this sasl.mechanism"
+NO_SASL = "the listener expects no SASL login, or another kind"
+GARBLED = "not an answer of a Kafka broker: "
+"""How the detail of a `FailureKind.GARBLED` begins."""
 _ERRNO_WORDS = {
     "ECONNREFUSED": REFUSED,
     "EHOSTUNREACH": "no route to host",
@@ -38,99 +41,12 @@ def with_acl(error: str, operation: str) -> str:
     return error if resource is None else f"{error}: it needs {operation} on {resource}"
 
 
-def failure_of(error: Exception) -> Failure:
-    """What an exception of kafka-python (or Python's network layer) means for the node that was asked."""
-    from kafka import errors  # noqa: PLC0415
-
-    text = _words(error)
-    if isinstance(error, errors.UnsupportedSaslMechanismError):
-        # kafka-python gives it no words where the broker refuses the handshake.
-        return Failure(FailureKind.AUTHENTICATION, _NO_MECHANISM if text == _CLOSED else text)
-    if isinstance(error, errors.SaslAuthenticationFailedError):
-        return Failure(FailureKind.AUTHENTICATION, text)
-    if isinstance(error, errors.IllegalSaslStateError):
-        return Failure(FailureKind.AUTHENTICATION, "the listener expects no SASL login, or another kind")
-    if isinstance(error, errors.IncompatibleBrokerVersion | errors.UnsupportedVersionError):
-        return Failure(FailureKind.UNSUPPORTED, text)
-    if isinstance(error, errors.KafkaTimeoutError | errors.RequestTimedOutError | TimeoutError):
-        return Failure(FailureKind.TIMED_OUT, "no answer in time")
-    if isinstance(error, errors.KafkaConnectionError | errors.NodeNotReadyError | errors.Cancelled | OSError):
-        kind = FailureKind.TIMED_OUT if "timed out" in text.lower() else FailureKind.UNREACHABLE
-        return Failure(kind, text)
-    return Failure(FailureKind.GARBLED, f"not an answer of a Kafka broker: {text}")
-
-
-def socket_words(error: OSError) -> str:
-    """What an error of a socket means, in the words that are used for kafka-python's."""
+def failure_of(error: OSError) -> Failure:
+    """What an error of a socket, or of TLS, means for the node that was asked."""
     name = errno.errorcode.get(error.errno or 0, "")
-    return _ERRNO_WORDS.get(name) or error.strerror or str(error) or "connection closed"
-
-
-def _words(error: Exception) -> str:
-    """The error's own words, without kafka-python's class names and numbers around them."""
-    text = str(error.args[0]) if len(error.args) == 1 else str(error)
-    text = text.removeprefix("SaslAuthenticationFailedError: ")
-    for name, words in _ERRNO_WORDS.items():
-        if name in text:
-            return words
-    return _CLOSED if text.strip() in {"", "socket disconnected", "closed"} or not error.args else text
-
-
-_NAMES = {
-    -1: "UNKNOWN_SERVER_ERROR",
-    0: NONE,
-    1: "OFFSET_OUT_OF_RANGE",
-    3: UNKNOWN_TOPIC,
-    5: "LEADER_NOT_AVAILABLE",
-    6: "NOT_LEADER_OR_FOLLOWER",
-    7: "REQUEST_TIMED_OUT",
-    8: "BROKER_NOT_AVAILABLE",
-    9: "REPLICA_NOT_AVAILABLE",
-    10: "MESSAGE_TOO_LARGE",
-    17: "INVALID_TOPIC_EXCEPTION",
-    29: TOPIC_UNAUTHORIZED,
-    31: CLUSTER_UNAUTHORIZED,
-    35: "UNSUPPORTED_VERSION",
-    39: "INVALID_REPLICA_ASSIGNMENT",
-    41: "NOT_CONTROLLER",
-    42: "INVALID_REQUEST",
-    56: "KAFKA_STORAGE_ERROR",
-    72: "LISTENER_NOT_FOUND",
-    74: "FENCED_LEADER_EPOCH",
-    75: "UNKNOWN_LEADER_EPOCH",
-    78: "OFFSET_NOT_AVAILABLE",
-    98: "SNAPSHOT_NOT_FOUND",
-    99: "POSITION_OUT_OF_RANGE",
-    100: "UNKNOWN_TOPIC_ID",
-    103: "INCONSISTENT_TOPIC_ID",
-    104: "INCONSISTENT_CLUSTER_ID",
-    # Newer than kafka-python's own.
-    128: "INVALID_REGULAR_EXPRESSION",
-    129: "REBOOTSTRAP_REQUIRED",
-    130: "STREAMS_INVALID_TOPOLOGY",
-    131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
-    132: "STREAMS_TOPOLOGY_FENCED",
-    133: "SHARE_SESSION_LIMIT_REACHED",
-    134: "GROUP_DELETION_FAILED",
-    135: "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
-    136: "CONTROLLER_ID_NOT_REGISTERED",
-    REQUEST_LIMIT_REACHED_CODE: REQUEST_LIMIT_REACHED,
-}
-
-
-@cache
-def error_name(code: int) -> str:
-    """Kafka's name of an error code, such as ``NOT_LEADER_OR_FOLLOWER``; ``ERROR_CODE_999`` for an unknown one.
-
-    Source: org.apache.kafka.common.protocol.Errors. The codes that kelr meets are named here, because kafka-python
-    keeps some names that Kafka has given up.
-    """
-    if code in _NAMES:
-        return _NAMES[code]
-    from kafka import errors  # noqa: PLC0415
-
-    known = errors.kafka_errors.get(code)
-    return f"ERROR_CODE_{code}" if known is None else str(known.message)
+    words = _ERRNO_WORDS.get(name) or error.strerror or str(error) or "connection closed"
+    late = isinstance(error, TimeoutError) or "timed out" in words.lower()
+    return Failure(FailureKind.TIMED_OUT if late else FailureKind.UNREACHABLE, words)
 
 
 class ErrorAnswer(str):

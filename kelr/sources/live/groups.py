@@ -17,8 +17,10 @@ from typing import Any
 
 from kelr.model import TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
-from kelr.sources.live.failures import NONE, RETRIABLE, error_name
-from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, NodeId, Pause, Transport
+from kelr.protocol.error_codes import error_name
+from kelr.sources.live.failures import NONE, RETRIABLE
+from kelr.sources.live.requests import authorized, describe_cluster_operations
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, NodeId, Pause, Request, Transport
 
 GROUPS_A_REQUEST = 200
 OFFSETS_A_REQUEST = 20_000
@@ -97,9 +99,11 @@ class GroupReader:
             if why is not None:
                 return replace(why, error=f"broker {broker}: {why.error}")
         for broker in self._live:
-            answer = self._transport.exchange(broker, _describe_cluster(), timeout_s=self._timeout_s)
+            answer = self._transport.exchange(broker, describe_cluster_operations(), timeout_s=self._timeout_s)
             if not isinstance(answer, Failure):
-                if error_name(answer.error_code) == NONE and _DESCRIBE in (answer.authorized_operations or ()):
+                if error_name(answer.error_code) == NONE and _DESCRIBE in (
+                    authorized(answer.cluster_authorized_operations) or ()
+                ):
                     return None
                 break
         return Unread("ListGroups names only the groups that may be seen", "DESCRIBE on the cluster")
@@ -259,41 +263,26 @@ def _failed(failure: Failure) -> Unread:
 # Requests, each in the newest version that the broker knows too.
 
 
-def _list_groups() -> Message:
-    from kafka.protocol.admin.groups import ListGroupsRequest  # noqa: PLC0415
-
-    return ListGroupsRequest(states_filter=[], types_filter=[])
+def _list_groups() -> Request:
+    return Request("ListGroups", {"states_filter": [], "types_filter": []})
 
 
-def _offset_fetch(groups: Sequence[str], partitions: Sequence[TopicPartition], *, many: bool) -> Message:
+def _offset_fetch(groups: Sequence[str], partitions: Sequence[TopicPartition], *, many: bool) -> Request:
     """Version 10 wants topic ids in place of names, and tells nothing more; before version 5 there were no epochs."""
-    from kafka.protocol.consumer.group import OffsetFetchRequest as Request  # noqa: PLC0415
-
     by_topic: dict[str, list[int]] = {}
     for address in partitions:
         by_topic.setdefault(address.topic, []).append(address.partition)
+    topics = [{"name": name, "partition_indexes": at} for name, at in by_topic.items()]
     if not many:
-        topics = [Request.OffsetFetchRequestTopic(name=name, partition_indexes=at) for name, at in by_topic.items()]
-        return Request(group_id=groups[0], topics=topics, require_stable=False, min_version=5, max_version=7)
-    made = Request.OffsetFetchRequestGroup
-    asked = [made.OffsetFetchRequestTopics(name=name, partition_indexes=at) for name, at in by_topic.items()]
-    of_each = [made(group_id=group, member_id=None, member_epoch=-1, topics=asked) for group in groups]
-    return Request(groups=of_each, require_stable=False, min_version=8, max_version=9)
+        fields = {"group_id": groups[0], "topics": topics, "require_stable": False}
+        return Request("OffsetFetch", fields, min_version=5, max_version=7)
+    of_each = [{"group_id": group, "member_id": None, "member_epoch": -1, "topics": topics} for group in groups]
+    return Request("OffsetFetch", {"groups": of_each, "require_stable": False}, min_version=8, max_version=9)
 
 
-def _find_coordinators(groups: Sequence[str]) -> Message:
-    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest  # noqa: PLC0415
-
-    return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=list(groups), min_version=4)
+def _find_coordinators(groups: Sequence[str]) -> Request:
+    return Request("FindCoordinator", {"key_type": _GROUP, "coordinator_keys": list(groups)}, min_version=4)
 
 
-def _find_coordinator(group: str) -> Message:
-    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest  # noqa: PLC0415
-
-    return FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=3)
-
-
-def _describe_cluster() -> Message:
-    from kafka.protocol.admin.cluster import DescribeClusterRequest  # noqa: PLC0415
-
-    return DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
+def _find_coordinator(group: str) -> Request:
+    return Request("FindCoordinator", {"key": group, "key_type": _GROUP}, max_version=3)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.model import PartitionState, TopicPartition, Unheard
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live import requests
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, error_name
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC
 from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message
 
 LIST_OFFSETS = "ListOffsets"

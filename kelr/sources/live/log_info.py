@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED, Dialect
 from kelr.model import PartitionState, Unheard
+from kelr.protocol.dialects import REQUEST_LIMIT_REACHED, Dialect
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live.decode import topic_id_uuid
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, REFUSED, error_name
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, REFUSED
 from kelr.sources.live.log_ends import End, Ends, NoEnd, behind, refusal
-from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, Request
 from kelr.sources.log_info_key import LogInfoKey
 
 PARTITIONS_A_REQUEST = 2000
@@ -142,17 +143,11 @@ def _says_nothing_of_the_broker(failure: Failure) -> bool:
     return failure.kind in {FailureKind.UNSUPPORTED, FailureKind.GARBLED}
 
 
-def _request(key: LogInfoKey, broker: int, partitions: Sequence[PartitionState]) -> Message:
-    from kelr.messages.classes import replica_log_info  # noqa: PLC0415 - kafka-python takes its time to load
-
-    kind, _ = replica_log_info(key.dialect, key.api_key)
+def _request(key: LogInfoKey, broker: int, partitions: Sequence[PartitionState]) -> Request:
     by_topic: dict[str, list[int]] = {}
     for partition in partitions:
         by_topic.setdefault(partition.topic_id or "", []).append(partition.partition)
-    topics = [
-        kind.TopicPartitions(topic_id=topic_id_uuid(topic_id), partitions=numbers)
-        for topic_id, numbers in by_topic.items()
-    ]
-    return (
-        kind(broker_id=broker, topic_partitions=topics) if key.dialect is Dialect.KIP else kind(topic_partitions=topics)
-    )
+    topics = [{"topic_id": topic_id_uuid(topic_id), "partitions": numbers} for topic_id, numbers in by_topic.items()]
+    named = {"broker_id": broker} if key.dialect is Dialect.KIP else {}
+    fields = {**named, "topic_partitions": topics}
+    return Request(f"{key.dialect.schema}ReplicaLogInfo", fields, under_key=key.api_key)

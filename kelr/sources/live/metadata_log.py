@@ -18,8 +18,8 @@ from kelr.replay.records import RecordBatch
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.active_controller import ActiveController
+from kelr.sources.live.client import Client
 from kelr.sources.live.metadata_reading import Reading
-from kelr.sources.live.quick import open_transport
 from kelr.sources.live.transport import Transport
 
 
@@ -44,7 +44,7 @@ class LiveMetadataLog:
         settings: ConnectionSettings,
         *,
         cluster_id: str | None = None,
-        connect: Callable[[ConnectionSettings], Transport] = open_transport,
+        connect: Callable[[ConnectionSettings], Transport] = Client,
     ) -> None:
         self._settings = settings
         self._wanted = cluster_id

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 from uuid import UUID
 
-from kelr.sources.live.questions import Question
-from kelr.sources.live.schemas import codec
-from kelr.sources.live.transport import Message
+from kelr.sources.live.transport import Request
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
@@ -37,7 +33,7 @@ class SnapshotId:
 
 def fetch_metadata(
     *, offset: int, last_epoch: int, leader_epoch: int, cluster_id: str | None, wait_ms: int = 0
-) -> Question:
+) -> Request:
     """Fetch of the metadata log from an offset on, as a client and not as a node of the quorum.
 
     Args:
@@ -66,10 +62,10 @@ def fetch_metadata(
         "rack_id": "",
         **_meant(cluster_id),
     }
-    return Question("Fetch", fields, min_version=_BY_ID, read=_reader("Fetch"))
+    return Request("Fetch", fields, min_version=_BY_ID)
 
 
-def fetch_snapshot(snapshot: SnapshotId, *, position: int, leader_epoch: int, cluster_id: str | None) -> Question:
+def fetch_snapshot(snapshot: SnapshotId, *, position: int, leader_epoch: int, cluster_id: str | None) -> Request:
     """FetchSnapshot: bytes of a snapshot of the metadata log from a position on."""
     partition = {
         "partition": 0,
@@ -83,22 +79,14 @@ def fetch_snapshot(snapshot: SnapshotId, *, position: int, leader_epoch: int, cl
         "topics": [{"name": TOPIC, "partitions": [partition]}],
         **_meant(cluster_id),
     }
-    return Question("FetchSnapshot", fields, read=_reader("FetchSnapshot"))
+    return Request("FetchSnapshot", fields)
 
 
-def describe_controllers() -> Question:
+def describe_controllers() -> Request:
     """DescribeCluster of a controller: the cluster's id, and where its controllers are (KIP-919)."""
     fields = {"include_cluster_authorized_operations": False, "endpoint_type": _CONTROLLERS}
-    return Question("DescribeCluster", fields, min_version=1)
+    return Request("DescribeCluster", fields, min_version=1)
 
 
 def _meant(cluster_id: str | None) -> Mapping[str, str]:
     return {} if cluster_id is None else {"cluster_id": cluster_id}
-
-
-def _reader(name: str) -> Any:
-    return partial(_decoded, name)
-
-
-def _decoded(name: str, body: bytes, version: int) -> Message:
-    return codec(f"{name}Response", version).decode(body)

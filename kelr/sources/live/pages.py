@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from kelr.errors import ConnectError, UnsupportedError
 from kelr.model import PartitionState, Selection, TopicError, TopicPartition
 from kelr.model.rows import Rows, states, topics_of
+from kelr.protocol.error_codes import error_name
 from kelr.sources.base import Page
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.decode import Described, Kinds, described_partitions, kinds_of, metadata_partitions
-from kelr.sources.live.failures import RETRIABLE, UNKNOWN_TOPIC, error_name
+from kelr.sources.live.failures import RETRIABLE, UNKNOWN_TOPIC
 from kelr.sources.live.page_bytes import PageBytes, Skip
 from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.transport import Failure, Message

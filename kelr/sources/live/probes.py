@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.model import EpochEnd, TopicPartition
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live import requests
 from kelr.sources.live.decode import topic_id_text
 from kelr.sources.live.epochs import Above, Below
-from kelr.sources.live.failures import NONE, error_name
+from kelr.sources.live.failures import NONE
 from kelr.sources.live.log_ends import End
 from kelr.sources.live.transport import Message
 
@@ -70,7 +71,7 @@ def _possible(probe: requests.Probe, said: Fetched) -> Fetched:
 
 
 def _topic_name(answer: Message, topic: Message, names: dict[str | None, str]) -> str:
-    if answer.API_VERSION < 13:
+    if answer.version < 13:
         return str(topic.topic)
     return names.get(topic_id_text(topic.topic_id), "")
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from kelr.model import TopicPartition
 from kelr.model.afterwards import Coordinated, OpenTransaction, Transactions, Unread
-from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, error_name
-from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, NodeId, Transport
+from kelr.protocol.error_codes import error_name
+from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, NodeId, Request, Transport
 
 PARTITIONS_A_REQUEST = 1000
 _TRANSACTION_UNAUTHORIZED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
@@ -264,39 +265,32 @@ def _transaction_acl(transactional_id: str | None = None) -> str:
 # Requests.
 
 
-def _describe_producers(partitions: Sequence[TopicPartition]) -> Message:
-    from kafka.protocol.admin.transactions import DescribeProducersRequest as Request  # noqa: PLC0415
-
+def _describe_producers(partitions: Sequence[TopicPartition]) -> Request:
     by_topic: dict[str, list[int]] = {}
     for address in partitions:
         by_topic.setdefault(address.topic, []).append(address.partition)
-    return Request(
-        topics=[Request.TopicRequest(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
-    )
+    topics = [{"name": topic, "partition_indexes": numbers} for topic, numbers in by_topic.items()]
+    return Request("DescribeProducers", {"topics": topics})
 
 
-def _list_transactions(producers: Sequence[int]) -> Message:
-    from kafka.protocol.admin.transactions import ListTransactionsRequest  # noqa: PLC0415
-
-    return ListTransactionsRequest(state_filters=[], producer_id_filters=list(producers), max_version=0)
-
-
-def _describe_transactions(ids: Sequence[str]) -> Message:
-    from kafka.protocol.admin.transactions import DescribeTransactionsRequest  # noqa: PLC0415
-
-    return DescribeTransactionsRequest(transactional_ids=list(ids))
+def _list_transactions(producers: Sequence[int]) -> Request:
+    fields = {"state_filters": [], "producer_id_filters": list(producers)}
+    return Request("ListTransactions", fields, max_version=0)
 
 
-def _describe_acls() -> Message:
+def _describe_transactions(ids: Sequence[str]) -> Request:
+    return Request("DescribeTransactions", {"transactional_ids": list(ids)})
+
+
+def _describe_acls() -> Request:
     """A question whose only use is its error: SECURITY_DISABLED tells that nobody is kept from seeing anything."""
-    from kafka.protocol.admin.acl import DescribeAclsRequest  # noqa: PLC0415
-
-    return DescribeAclsRequest(
-        resource_type_filter=_ANY,
-        resource_name_filter=None,
-        pattern_type_filter=_MATCH_ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
+    fields = {
+        "resource_type_filter": _ANY,
+        "resource_name_filter": None,
+        "pattern_type_filter": _MATCH_ANY,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": _ANY,
+        "permission_type": _ANY,
+    }
+    return Request("DescribeAcls", fields)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kelr.sources.live.failures import NONE, error_name, with_acl
+from kelr.protocol.error_codes import error_name
+from kelr.sources.live.failures import NONE, with_acl
 from kelr.sources.live.transport import Failure, Message
 
 

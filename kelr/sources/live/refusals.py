@@ -6,11 +6,10 @@ import re
 
 from kelr.errors import AuthenticationError
 from kelr.sources.live.transport import Failure
+from kelr.sources.security import NO_TICKET
 
-NO_TICKET = "no Kerberos ticket"
-"""How the detail of a `FailureKind.AUTHENTICATION` begins where it was not the broker who refused."""
 _JUDGED_A_TICKET = re.compile(r"SASL (mechanism )?GSSAPI")
-"""In the words of brokers (SaslServerAuthenticator) and of kafka-python."""
+"""In the words of brokers (SaslServerAuthenticator)."""
 
 
 def login_error(who: str, failure: Failure, *, also: str = "") -> AuthenticationError:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
 from kelr import __version__
 from kelr.model import TopicPartition
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.live.decode import topic_id_uuid
 from kelr.sources.live.page_bytes import Skip, cursor_at_end, read_page
-from kelr.sources.live.questions import Question, Read
-from kelr.sources.live.transport import Message
+from kelr.sources.live.transport import Read, Request
 
 if TYPE_CHECKING:
     from kelr.model import ElectionType
@@ -38,53 +36,60 @@ _TOPIC_RESOURCE = 2
 _BROKER_RESOURCE = 4
 _SET_CONFIG, _DELETE_CONFIG = 0, 1
 """AlterConfigOp.OpType"""
+_NOT_TOLD = -(2**31)
+"""Authorized operations that were not asked for, or that an old broker does not tell."""
 _METADATA_LOG = "__cluster_metadata"
 
 
-def api_versions() -> Question:
+def api_versions() -> Request:
     """ApiVersions: the requests that this broker knows, and the cluster's features."""
-    return Question("ApiVersions", {"client_software_name": "kelr", "client_software_version": __version__})
+    return Request("ApiVersions", {"client_software_name": "kelr", "client_software_version": __version__})
 
 
-def describe_cluster(*, fenced: bool) -> Question:
+def sasl_handshake(mechanism: str) -> Request:
+    """SaslHandshake: which login follows, in messages of Kafka's own (KIP-152)."""
+    return Request("SaslHandshake", {"mechanism": mechanism}, min_version=1)
+
+
+def sasl_authenticate(token: bytes) -> Request:
+    """SaslAuthenticate: the next message of the login."""
+    return Request("SaslAuthenticate", {"auth_bytes": token})
+
+
+def describe_cluster(*, fenced: bool) -> Request:
     """DescribeCluster: v2 with fenced brokers, or the best older version without them."""
     if fenced:
         fields = {"include_cluster_authorized_operations": False, "include_fenced_brokers": True}
-        return Question("DescribeCluster", fields, min_version=2)
-    return Question("DescribeCluster", {"include_cluster_authorized_operations": False}, max_version=1)
+        return Request("DescribeCluster", fields, min_version=2)
+    return Request("DescribeCluster", {"include_cluster_authorized_operations": False}, max_version=1)
 
 
-def describe_quorum() -> Question:
+def describe_quorum() -> Request:
     """DescribeQuorum: who is the active controller. (DescribeCluster's answer names a random broker under KRaft.)"""
     topic = {"topic_name": _METADATA_LOG, "partitions": [{"partition_index": 0}]}
-    return Question("DescribeQuorum", {"topics": [topic]})
+    return Request("DescribeQuorum", {"topics": [topic]})
 
 
-def list_reassignments(*, timeout_s: float) -> Question:
+def list_reassignments(*, timeout_s: float) -> Request:
     """ListPartitionReassignments: every reassignment that is under way in the cluster."""
-    return Question("ListPartitionReassignments", {"timeout_ms": int(timeout_s * 1000), "topics": None})
+    return Request("ListPartitionReassignments", {"timeout_ms": int(timeout_s * 1000), "topics": None})
 
 
-def describe_log_dirs() -> Question:
+def describe_log_dirs() -> Request:
     """DescribeLogDirs of no topic, so that a broker of many partitions gives a short answer: its directories alone."""
-    return Question("DescribeLogDirs", {"topics": []}, min_version=1)
+    return Request("DescribeLogDirs", {"topics": []}, min_version=1)
 
 
-def alter_reassignments(orders: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float) -> Message:
+def alter_reassignments(orders: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float) -> Request:
     """AlterPartitionReassignments: each partition gets these replicas in this order. Changes the cluster."""
-    from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
-
-    by_topic: dict[str, list[Message]] = {}
+    by_topic: dict[str, list[dict[str, Any]]] = {}
     for at, replicas in sorted(orders.items()):
-        partition = Request.ReassignableTopic.ReassignablePartition(
-            partition_index=at.partition, replicas=list(replicas)
-        )
-        by_topic.setdefault(at.topic, []).append(partition)
-    topics = [Request.ReassignableTopic(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    return Request(timeout_ms=int(timeout_s * 1000), topics=topics)
+        by_topic.setdefault(at.topic, []).append({"partition_index": at.partition, "replicas": list(replicas)})
+    topics = [{"name": name, "partitions": partitions} for name, partitions in by_topic.items()]
+    return Request("AlterPartitionReassignments", {"timeout_ms": int(timeout_s * 1000), "topics": topics})
 
 
-def designate(leaders: Mapping[TopicPartition, int], *, timeout_s: float) -> Message:
+def designate(leaders: Mapping[TopicPartition, int], *, timeout_s: float) -> Request:
     """ElectLeaders v3, type 1: each partition gets this leader, or none (KIP-966). Changes the cluster.
 
     The partitions are named one by one, each with its leader; a null list would stand for the whole cluster.
@@ -92,29 +97,24 @@ def designate(leaders: Mapping[TopicPartition, int], *, timeout_s: float) -> Mes
     Raises:
         ValueError: no partition is named.
     """
-    from kelr.messages.classes import ElectLeadersRequest as Request  # noqa: PLC0415
-
     if not leaders:
         raise ValueError("an election names its partitions")
     by_topic: dict[str, list[tuple[int, int]]] = {}
     for at, leader in sorted(leaders.items()):
         by_topic.setdefault(at.topic, []).append((at.partition, leader))
-    return Request(
-        election_type=_DESIGNATION,
-        topic_partitions=[
-            Request.TopicPartitions(
-                topic=topic,
-                partitions=[partition for partition, _ in pairs],
-                desired_leaders=[leader for _, leader in pairs],
-            )
-            for topic, pairs in by_topic.items()
-        ],
-        timeout_ms=int(timeout_s * 1000),
-        min_version=NATIVE_ELECT_LEADERS,
-    )
+    topics = [
+        {
+            "topic": topic,
+            "partitions": [partition for partition, _ in pairs],
+            "desired_leaders": [leader for _, leader in pairs],
+        }
+        for topic, pairs in by_topic.items()
+    ]
+    fields = {"election_type": _DESIGNATION, "topic_partitions": topics, "timeout_ms": int(timeout_s * 1000)}
+    return Request("ElectLeaders", fields, min_version=NATIVE_ELECT_LEADERS)
 
 
-def elect_by_log(kind: ElectionType, partitions: Sequence[TopicPartition], *, timeout_s: float) -> Message:
+def elect_by_log(kind: ElectionType, partitions: Sequence[TopicPartition], *, timeout_s: float) -> Request:
     """ElectLeaders v3, types 2 and 3: the controller compares the logs (KIP-966). Changes the cluster.
 
     Raises:
@@ -126,7 +126,7 @@ def elect_by_log(kind: ElectionType, partitions: Sequence[TopicPartition], *, ti
     return elect(number, partitions, timeout_s=timeout_s, version=NATIVE_ELECT_LEADERS)
 
 
-def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s: float, version: int = 2) -> Message:
+def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s: float, version: int = 2) -> Request:
     """ElectLeaders of this version, or of version 1 in place of 2: type 0 elects the preferred replica, 1 any live one.
     Changes the cluster.
 
@@ -135,81 +135,72 @@ def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s
     Raises:
         ValueError: no partition is named.
     """
-    from kelr.messages.classes import ElectLeadersRequest as Request  # noqa: PLC0415
-
     if not partitions:
         raise ValueError("an election names its partitions")
     by_topic: dict[str, list[int]] = {}
     for at in sorted(partitions):
         by_topic.setdefault(at.topic, []).append(at.partition)
-    return Request(
-        election_type=election_type,
-        topic_partitions=[
-            Request.TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()
-        ],
-        timeout_ms=int(timeout_s * 1000),
-        min_version=version if version >= NATIVE_ELECT_LEADERS else 1,
-        max_version=version,
-    )
+    topics = [{"topic": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+    fields = {"election_type": election_type, "topic_partitions": topics, "timeout_ms": int(timeout_s * 1000)}
+    oldest = version if version >= NATIVE_ELECT_LEADERS else 1
+    return Request("ElectLeaders", fields, min_version=oldest, max_version=version)
 
 
-def alter_topic_config(topic: str, name: str, value: str | None) -> Message:
+def alter_topic_config(topic: str, name: str, value: str | None) -> Request:
     """IncrementalAlterConfigs: set a config of a topic, or with None remove the topic's own. Changes the cluster."""
     return _alter_config(_TOPIC_RESOURCE, topic, name, value)
 
 
-def alter_broker_config(broker: int, name: str, value: str | None) -> Message:
+def alter_broker_config(broker: int, name: str, value: str | None) -> Request:
     """The same of a broker, which alone takes the request (ConfigAdminManager.preprocess)."""
     return _alter_config(_BROKER_RESOURCE, str(broker), name, value)
 
 
-def describe_broker_config(broker: int, name: str) -> Question:
+def describe_broker_config(broker: int, name: str) -> Request:
     """DescribeConfigs: one config of a broker, asked of that broker."""
     resource = {"resource_type": _BROKER_RESOURCE, "resource_name": str(broker), "configuration_keys": [name]}
     fields = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
-    return Question("DescribeConfigs", fields, min_version=1)
+    return Request("DescribeConfigs", fields, min_version=1)
 
 
-def _alter_config(kind_of_resource: int, whose: str, name: str, value: str | None) -> Message:
-    from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest as Request  # noqa: PLC0415
-
-    kind = Request.AlterConfigsResource
+def _alter_config(kind_of_resource: int, whose: str, name: str, value: str | None) -> Request:
     operation = _DELETE_CONFIG if value is None else _SET_CONFIG
-    config = kind.AlterableConfig(name=name, config_operation=operation, value=value)
-    resource = kind(resource_type=kind_of_resource, resource_name=whose, configs=[config])
-    return Request(resources=[resource], validate_only=False)
+    config = {"name": name, "config_operation": operation, "value": value}
+    resource = {"resource_type": kind_of_resource, "resource_name": whose, "configs": [config]}
+    return Request("IncrementalAlterConfigs", {"resources": [resource], "validate_only": False})
 
 
-def describe_cluster_operations() -> Message:
+def describe_cluster_operations() -> Request:
     """DescribeCluster, asking what the principal may do on the cluster."""
-    from kafka.protocol.admin.cluster import DescribeClusterRequest  # noqa: PLC0415
-
-    return DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
+    return Request("DescribeCluster", {"include_cluster_authorized_operations": True}, max_version=1)
 
 
-def topic_operations(topics: Sequence[str]) -> Message:
+def topic_operations(topics: Sequence[str]) -> Request:
     """Metadata, asking what the principal may do on these topics. Never creates a topic."""
-    from kafka.protocol.metadata import MetadataRequest  # noqa: PLC0415
-
-    return MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=True,
-        min_version=8,
-    )
+    fields = {
+        "topics": [{"name": topic} for topic in topics],
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": True,
+    }
+    return Request("Metadata", fields, min_version=8)
 
 
-def describe_configs(topics: Sequence[str], names: Sequence[str], read: Read) -> Question:
+def authorized(bits: int) -> frozenset[int] | None:
+    """The operations (codes of AclOperation) in a field of authorized operations; None where it tells of none."""
+    return None if bits == _NOT_TOLD else frozenset(code for code in range(31) if bits & 1 << code)
+
+
+def describe_configs(topics: Sequence[str], names: Sequence[str], read: Read) -> Request:
     """DescribeConfigs of these configs of these topics, without synonyms; `read` makes the answer."""
     keys = tuple(names)
     resources = [
         {"resource_type": _TOPIC_RESOURCE, "resource_name": topic, "configuration_keys": keys} for topic in topics
     ]
     fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
-    return Question("DescribeConfigs", fields, min_version=1, read=read)
+    return Request("DescribeConfigs", fields, min_version=1, read=read)
 
 
-def metadata(topics: Sequence[str] | None) -> Question:
+def metadata(topics: Sequence[str] | None) -> Request:
     """Metadata of these topics, of no topic (an empty list), or of all (None). Never creates a topic.
 
     From v7 on an answer carries leader epochs, without which kelr can say nothing safe.
@@ -220,7 +211,7 @@ def metadata(topics: Sequence[str] | None) -> Question:
         "include_topic_authorized_operations": False,
         "include_cluster_authorized_operations": False,
     }
-    return Question("Metadata", fields, min_version=7 if topics != [] else 1)
+    return Request("Metadata", fields, min_version=7 if topics != [] else 1)
 
 
 def describe_topic_partitions(
@@ -230,7 +221,7 @@ def describe_topic_partitions(
     skip: Skip | None = None,
     *,
     goes_on: bool = False,
-) -> Question:
+) -> Request:
     """DescribeTopicPartitions from `cursor` (inclusive); no topics means all of them. Answered by a `PageBytes`.
 
     Args:
@@ -243,7 +234,7 @@ def describe_topic_partitions(
         "cursor": None if cursor is None else {"topic_name": cursor.topic, "partition_index": cursor.partition},
     }
 
-    def following(body: bytes) -> Question | None:
+    def following(body: bytes) -> Request | None:
         at = cursor_at_end(body)
         if at is None:
             return None
@@ -252,34 +243,31 @@ def describe_topic_partitions(
         )
 
     read = partial(read_page, skip=skip)
-    return Question("DescribeTopicPartitions", fields, read=read, following=following if goes_on else None)
+    return Request("DescribeTopicPartitions", fields, read=read, following=following if goes_on else None)
 
 
 def log_ends(
     partitions: Mapping[str, Sequence[int]], *, timeout_s: float, asked: tuple[int, int] = (_LATEST, 1)
-) -> Message:
+) -> Request:
     """ListOffsets as the debugging replica, of any replica, leader or not: the log end, or what else `asked` names as a
     timestamp and the first version that knows it."""
     timestamp, min_version = asked
-    from kafka.protocol.consumer import ListOffsetsRequest  # noqa: PLC0415
-
-    topic = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=_DEBUGGING_REPLICA,
-        isolation_level=0,
-        topics=[
-            topic(
-                name=name,
-                partitions=[
-                    topic.ListOffsetsPartition(partition_index=number, current_leader_epoch=-1, timestamp=timestamp)
-                    for number in numbers
-                ],
-            )
-            for name, numbers in partitions.items()
-        ],
-        timeout_ms=int(timeout_s * 1000),
-        min_version=min_version,
-    )
+    topics = [
+        {
+            "name": name,
+            "partitions": [
+                {"partition_index": number, "current_leader_epoch": -1, "timestamp": timestamp} for number in numbers
+            ],
+        }
+        for name, numbers in partitions.items()
+    ]
+    fields = {
+        "replica_id": _DEBUGGING_REPLICA,
+        "isolation_level": 0,
+        "topics": topics,
+        "timeout_ms": int(timeout_s * 1000),
+    }
+    return Request("ListOffsets", fields, min_version=min_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,49 +283,31 @@ class Probe:
     """The epoch asked about (`last_fetched_epoch`); None asks about none."""
 
 
-def fetch_probes(probes: Sequence[Probe]) -> Message:
+def fetch_probes(probes: Sequence[Probe]) -> Request:
     """Fetch as a consumer without a session, answered at once, for at most one byte of records.
 
     From v13 on topics go by id; where an id is not known (described by an old Metadata) v12 is the newest that can go.
     """
-    from kafka.protocol.consumer import FetchRequest  # noqa: PLC0415
-
     by_topic: dict[tuple[str, str | None], list[Probe]] = {}
     for probe in probes:
         by_topic.setdefault((probe.address.topic, probe.topic_id), []).append(probe)
     ids_known = all(topic_id is not None for _, topic_id in by_topic)
-    return FetchRequest(
-        replica_id=-1,
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=1,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        topics=[
-            FetchRequest.FetchTopic(
-                topic=topic,
-                topic_id=UUID(int=0) if topic_id is None else topic_id_uuid(topic_id),
-                partitions=[_fetch_partition(FetchRequest.FetchTopic.FetchPartition, probe) for probe in group],
-            )
-            for (topic, topic_id), group in by_topic.items()
-        ],
-        forgotten_topics_data=[],
-        rack_id="",
-        min_version=12,
-        max_version=None if ids_known else 12,
-    )
+    topics = [
+        _fetch_topic(topic, topic_id, [_fetch_partition(probe) for probe in group])
+        for (topic, topic_id), group in by_topic.items()
+    ]
+    return _fetch(_CONSUMER, topics, max_bytes=1, min_version=12, max_version=None if ids_known else 12)
 
 
-def _fetch_partition(kind: Callable[..., Message], probe: Probe) -> Message:
-    return kind(
-        partition=probe.address.partition,
-        current_leader_epoch=-1 if probe.leader_epoch is None else probe.leader_epoch,
-        fetch_offset=probe.offset,
-        last_fetched_epoch=-1 if probe.last_epoch is None else probe.last_epoch,
-        log_start_offset=-1,
-        partition_max_bytes=1,
-    )
+def _fetch_partition(probe: Probe) -> Mapping[str, int]:
+    return {
+        "partition": probe.address.partition,
+        "current_leader_epoch": -1 if probe.leader_epoch is None else probe.leader_epoch,
+        "fetch_offset": probe.offset,
+        "last_fetched_epoch": -1 if probe.last_epoch is None else probe.last_epoch,
+        "log_start_offset": -1,
+        "partition_max_bytes": 1,
+    }
 
 
 def fetch_records(
@@ -348,41 +318,56 @@ def fetch_records(
     offset: int,
     max_bytes: int,
     to_log_end: bool,
-) -> Message:
+) -> Request:
     """Fetch records of one partition, answered at once: up to the log end as the future local replica of that broker,
     or up to the high watermark as a consumer.
 
     From v15 on a replica's id goes in a field of its own, which v14 does without; v13 and v14 want the topic's id.
     """
-    from kafka.protocol.consumer import FetchRequest  # noqa: PLC0415
-
-    topic = FetchRequest.FetchTopic
-    return FetchRequest(
-        replica_id=_FUTURE_LOCAL_REPLICA if to_log_end else _CONSUMER,
-        max_wait_ms=0,
-        min_bytes=0,
+    partition = {
+        "partition": address.partition,
+        "current_leader_epoch": -1 if leader_epoch is None else leader_epoch,
+        "fetch_offset": offset,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": max_bytes,
+    }
+    return _fetch(
+        _FUTURE_LOCAL_REPLICA if to_log_end else _CONSUMER,
+        [_fetch_topic(address.topic, topic_id, [partition])],
         max_bytes=max_bytes,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        topics=[
-            topic(
-                topic=address.topic,
-                topic_id=UUID(int=0) if topic_id is None else topic_id_uuid(topic_id),
-                partitions=[
-                    topic.FetchPartition(
-                        partition=address.partition,
-                        current_leader_epoch=-1 if leader_epoch is None else leader_epoch,
-                        fetch_offset=offset,
-                        last_fetched_epoch=-1,
-                        log_start_offset=-1,
-                        partition_max_bytes=max_bytes,
-                    )
-                ],
-            )
-        ],
-        forgotten_topics_data=[],
-        rack_id="",
         min_version=11,
         max_version=12 if topic_id is None else 14,
     )
+
+
+def _fetch_topic(topic: str, topic_id: str | None, partitions: Sequence[Mapping[str, int]]) -> Mapping[str, Any]:
+    return {
+        "topic": topic,
+        "topic_id": None if topic_id is None else topic_id_uuid(topic_id),
+        "partitions": partitions,
+    }
+
+
+def _fetch(
+    replica_id: int,
+    topics: Sequence[Mapping[str, Any]],
+    *,
+    max_bytes: int,
+    min_version: int,
+    max_version: int | None,
+) -> Request:
+    """Without a session, answered at once."""
+    fields = {
+        "replica_id": replica_id,
+        "max_wait_ms": 0,
+        "min_bytes": 0,
+        "max_bytes": max_bytes,
+        "isolation_level": 0,
+        "session_id": 0,
+        "session_epoch": -1,
+        "topics": topics,
+        "forgotten_topics_data": [],
+        "rack_id": "",
+    }
+    return Request("Fetch", fields, min_version=min_version, max_version=max_version)

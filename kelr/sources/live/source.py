@@ -21,10 +21,10 @@ from kelr.sources.base import Page, Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
+from kelr.sources.live.client import Client
 from kelr.sources.live.describe import describe_cluster, features_of, knows_request
 from kelr.sources.live.page_bytes import Skip
 from kelr.sources.live.pages import Reader, allows_leaving_out, read_pages
-from kelr.sources.live.quick import open_transport
 from kelr.sources.live.reassignments import NOT_ASKED, Reassignments
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
 from kelr.sources.live.topic_configs import config_reader, read_topic_configs
@@ -59,7 +59,7 @@ class LiveSource:
         settings: ConnectionSettings,
         *,
         clock_ms: Callable[[], int] = _now_ms,
-        connect: Callable[[ConnectionSettings], Transport] = open_transport,
+        connect: Callable[[ConnectionSettings], Transport] = Client,
     ) -> None:
         self._settings = settings
         self._clock_ms = clock_ms

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live import requests
-from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, error_name, with_acl
+from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, with_acl
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 from kelr.sources.records.batches import MAGIC, BatchRun, StopKind, implausible, read_header
 from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind

@@ -12,9 +12,10 @@ from typing import Any
 from kelr.errors import ConnectError
 from kelr.model import ConfigSource, TopicConfig
 from kelr.model.cluster import DISKLESS, MIRROR, REMOTE_STORAGE, foreign_by
+from kelr.protocol.error_codes import error_name
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.config_bytes import ConfigReader
-from kelr.sources.live.failures import NONE, error_name, with_acl
+from kelr.sources.live.failures import NONE, with_acl
 from kelr.sources.live.requests import describe_configs
 from kelr.sources.live.transport import Failure
 

@@ -8,15 +8,18 @@ result. The transport runs many of them at once; a test runs one with a function
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from functools import cached_property
+from typing import Any, Protocol, Self, TypeVar
+
+from kelr.protocol import codec
 
 NodeId = int | str
 """A broker id, or the name that the transport gave to a bootstrap server."""
 
 Message = Any
-"""A request or response object of kafka-python, which is not typed."""
+"""A response (`codec.Message`), or what a request's `read` makes of one."""
 
 T = TypeVar("T")
 
@@ -44,12 +47,66 @@ class Failure:
 
 Answer = Message | Failure
 
+Read = Callable[[bytes, int], Any]
+"""Makes an answer of its body and its version; raises ValueError where the bytes are no such answer."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked, before it is known over which connection and in which version.
+
+    By Kafka's names: ``DescribeCluster``, fields in snake_case, structs as mappings.
+    """
+
+    name: str
+    fields: Mapping[str, Any]
+    min_version: int | None = None
+    max_version: int | None = None
+    read: Read | None = field(default=None, compare=False)
+    """Makes the answer, in place of an object for each of its values."""
+    following: Callable[[bytes], Self | None] | None = field(default=None, compare=False)
+    """What will be asked next, as far as the answer's body tells at first sight; it is sent ahead, so that the broker
+    works on it while this answer is read. A guess: nobody has to ask it."""
+    under_key: int | None = None
+    """The API key, where it is not the schema's."""
+
+    @cached_property
+    def message(self) -> codec.Message:
+        """What is encoded."""
+        return self._kind(**self.fields)
+
+    @property
+    def answer(self) -> type[codec.Message]:
+        """What the answer is decoded to."""
+        return codec.answer_of(self._kind)
+
+    @property
+    def key(self) -> int:
+        """The API key that it goes under."""
+        return self._kind.API_KEY
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version that it may go in."""
+        return max(self._kind.VERSIONS[0], self.min_version or 0)
+
+    @property
+    def newest(self) -> int:
+        """The newest version that it may go in."""
+        newest = self._kind.newest()
+        return newest if self.max_version is None else min(newest, self.max_version)
+
+    @property
+    def _kind(self) -> type[codec.Message]:
+        kind = codec.message_class(f"{self.name}Request")
+        return kind if self.under_key is None else codec.under_key(kind, self.under_key)
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """Send this request; the dialogue goes on with the answer. `timeout_s` None takes the transport's."""
 
-    request: Message
+    request: Request
     timeout_s: float | None = None
 
 
@@ -78,17 +135,17 @@ class Transport(Protocol):
     def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look host names up; a node whose name does not resolve answers with a Failure from then on."""
 
-    def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
+    def exchange(self, node: NodeId, request: Request, *, timeout_s: float | None = None) -> Answer:
         """One request to one node, and its answer."""
 
-    def send_ahead(self, node: NodeId, request: Message) -> None:
+    def send_ahead(self, node: NodeId, request: Request) -> None:
         """Send a request whose answer `exchange` will ask for with an equal one; a transport may leave it at that."""
 
-    def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
+    def exchange_all(self, node: NodeId, requests: Sequence[Request], *, timeout_s: float) -> Sequence[Answer]:
         """All requests to one node without waiting for an answer in between; the answers in the same order."""
 
     def first_answer(
-        self, nodes: Sequence[NodeId], request: Callable[[], Message], *, timeout_s: float
+        self, nodes: Sequence[NodeId], request: Callable[[], Request], *, timeout_s: float
     ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
         """The same request to all nodes at once: the first answer wins; all failures if there is none.
 

@@ -1,4 +1,4 @@
-"""A record of the metadata log from its bytes, by the schemas of Kafka 4.0 to 4.3 (`kelr.messages.resources`).
+"""A record of the metadata log from its bytes, by the schemas of Kafka 4.0 to 4.3 (`kelr.protocol.schemas`).
 
 Kinds that say nothing of leaders are not looked into. Unknown kinds and newer versions are `NotUnderstood`.
 

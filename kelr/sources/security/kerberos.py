@@ -1,4 +1,4 @@
-"""GSSAPI (Kerberos): kafka-python does it with the package `gssapi`; wheels of librdkafka come without it."""
+"""GSSAPI (Kerberos): kelr does it with the package `gssapi`; wheels of librdkafka come without it."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def kerberos_service(reader: PropertyReader) -> str:
 def get_ticket(service: str, hosts: Sequence[str], *, timeout_s: float) -> None:
     """See to it that there is a ticket for one of these brokers; it stays in the credentials cache for the client.
 
-    kafka-python asks the KDC in the middle of its event loop, and libkrb5 waits for a silent one for most of a minute.
-    So it is asked here first, in a thread that nobody waits for longer than `timeout_s`, up to `LONGEST_S`.
+    libkrb5 waits for a silent KDC for most of a minute. So it is asked here first, in a thread that nobody waits for
+    longer than `timeout_s`, up to `LONGEST_S`, before any broker waits for the login.
 
     Args:
         hosts: as the client will name them: the service's principal has the host's name in it.

@@ -1,14 +1,11 @@
-"""OAUTHBEARER as the properties have it, and the forms in which both Kafka clients take tokens."""
+"""OAUTHBEARER as the properties have it, and the form in which librdkafka takes tokens."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any
 from urllib.parse import urlsplit
 
-from kelr.errors import KelrError
 from kelr.sources.jaas import KEY as JAAS
 from kelr.sources.jaas import as_reader, jaas_options
 from kelr.sources.properties import PropertyReader
@@ -50,11 +47,6 @@ def token_holder(reader: PropertyReader, *, timeout_s: float) -> TokenHolder:
     )
 
 
-def for_kafka_python(holder: TokenHolder) -> Any:
-    """The holder as kafka-python's token provider. Where there is no token, the login fails with its reason."""
-    return _provider_class()(holder)
-
-
 def for_librdkafka(holder: TokenHolder) -> Callable[[str], tuple[str, float, str, Mapping[str, str]]]:
     """The holder as confluent-kafka's `oauth_cb`: value, end in seconds since 1970, principal, extensions."""
 
@@ -63,28 +55,6 @@ def for_librdkafka(holder: TokenHolder) -> Callable[[str], tuple[str, float, str
         return token.value, token.expires_s, token.principal, dict(token.extensions)
 
     return oauth_cb
-
-
-@cache
-def _provider_class() -> Any:
-    from kafka.errors import SaslAuthenticationFailedError  # noqa: PLC0415 - only for this login
-    from kafka.net.sasl.oauth import AbstractTokenProvider  # noqa: PLC0415
-
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-        def __init__(self, holder: TokenHolder) -> None:
-            super().__init__()
-            self._holder = holder
-
-        def token(self) -> str:
-            try:
-                return self._holder.token().value
-            except KelrError as error:
-                raise SaslAuthenticationFailedError(str(error)) from error
-
-        def extensions(self) -> dict[str, str]:
-            return dict(self._holder.token().extensions)
-
-    return Provider
 
 
 def _check_retriever(reader: PropertyReader) -> None:

@@ -11,7 +11,7 @@ from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.sources.live.failures import error_name
+from kelr.protocol.error_codes import error_name
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -32,25 +32,24 @@ def answered(cluster: World, request: Any, *, node: int = 1, spoken: bool = True
     api = apis_of(cluster.spec)[key]
     low, high = api.versions
     assert (low <= version <= high) == spoken
-    sent = api.request.decode(request.encode(version=version, header=False), version=version)
+    sent = api.request.decode(request.encode(version), version)
     answer = api.handle(Call(cluster, node, sent, version, "test"))
     if answer is None or isinstance(answer, bytes | Later):
         assert answer is not None
         return answer
-    return bytes(answer.encode(version=version))
+    return bytes(answer.encode(version))
 
 
 def ask(cluster: World, request: Any, *, node: int = 1) -> Any:
     """The answer, as a client decodes it."""
     encoded = answered(cluster, request, node=node)
     assert isinstance(encoded, bytes)
-    return apis_of(cluster.spec)[request.API_KEY].response.decode(encoded, version=request.version)
+    return apis_of(cluster.spec)[request.API_KEY].response.decode(encoded, request.version)
 
 
 def encoded_again(message: Any, version: int) -> bytes:
-    """What kafka-python makes of a message that it decoded."""
-    message._header = None
-    return bytes(message.encode(version=version))
+    """What comes of a message that was decoded."""
+    return bytes(message.encode(version))
 
 
 def later(cluster: World, request: Any, *, node: int = 1) -> Later:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
-from kafka.protocol.producer import ProduceRequest
-
 from kelr.lab import wire
 from kelr.lab.simulated.batches import NewRecord, encoded
-from kelr.sources.live.failures import error_name
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest, ProduceRequest
 
 PATIENCE_S = 20.0
 NO_ID = UUID(int=0)
@@ -45,14 +43,12 @@ def list_offsets(
 ) -> Got:
     """ListOffsets of one partition."""
     kind = ListOffsetsRequest.ListOffsetsTopic
-    asked = kind.ListOffsetsPartition(
-        version=version, partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
-    )
+    asked = kind.ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp)
     request = ListOffsetsRequest(
         version=version,
         replica_id=replica,
         isolation_level=0,
-        topics=[kind(version=version, name=topic, partitions=[asked])],
+        topics=[kind(name=topic, partitions=[asked])],
         timeout_ms=1000,
     )
     (found,) = wire.ask(port, request, timeout_s=PATIENCE_S).topics[0].partitions
@@ -62,11 +58,9 @@ def list_offsets(
 def end_of_epoch(port: int, topic: str, epoch: int, *, current: int = -1, version: int = 4) -> Got:
     """OffsetForLeaderEpoch of one partition."""
     kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    asked = kind.OffsetForLeaderPartition(
-        version=version, partition=0, current_leader_epoch=current, leader_epoch=epoch
-    )
+    asked = kind.OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=epoch)
     request = OffsetForLeaderEpochRequest(
-        version=version, replica_id=-2, topics=[kind(version=version, topic=topic, partitions=[asked])]
+        version=version, replica_id=-2, topics=[kind(topic=topic, partitions=[asked])]
     )
     (found,) = wire.ask(port, request, timeout_s=PATIENCE_S).topics[0].partitions
     return _got(found, ("leader_epoch", "end_offset"))
@@ -125,12 +119,10 @@ def fetch_all(
     kind = FetchRequest.FetchTopic
     topics = [
         kind(
-            version=version,
             topic=topic,
             topic_id=topic_id,
             partitions=[
                 kind.FetchPartition(
-                    version=version,
                     partition=partition,
                     current_leader_epoch=epoch,
                     fetch_offset=offset,
@@ -144,7 +136,7 @@ def fetch_all(
     ]
     fields = {"replica_id": replica} if version < 15 else {}
     if version >= 15 and replica != -1:
-        fields["replica_state"] = FetchRequest.ReplicaState(version=version, replica_id=replica, replica_epoch=-1)
+        fields["replica_state"] = FetchRequest.ReplicaState(replica_id=replica, replica_epoch=-1)
     request = FetchRequest(
         version=version,
         max_wait_ms=max_wait_ms,
@@ -225,13 +217,13 @@ def produce_request(
     transactional_id: str | None = None,
 ) -> Any:
     kind = ProduceRequest.TopicProduceData
-    sent = kind.PartitionProduceData(version=version, index=partition, records=data)
+    sent = kind.PartitionProduceData(index=partition, records=data)
     return ProduceRequest(
         version=version,
         transactional_id=transactional_id,
         acks=acks,
         timeout_ms=timeout_ms,
-        topic_data=[kind(version=version, name=topic, partition_data=[sent])],
+        topic_data=[kind(name=topic, partition_data=[sent])],
     )
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.consumer import FetchRequest
-
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
+from kelr.protocol.messages import FetchRequest
 from kelr.sources.records.batches import read_header
 from kelr.sources.records.records import read_records
 
@@ -148,7 +147,6 @@ def fetch_request(
     """A Fetch of the metadata log from this offset on, by somebody who knows these epochs."""
     topic = FetchRequest.FetchTopic
     one = topic.FetchPartition(
-        version=version,
         partition=partition,
         current_leader_epoch=epoch,
         fetch_offset=offset,
@@ -166,7 +164,7 @@ def fetch_request(
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[topic(version=version, topic="__cluster_metadata", topic_id=topic_id, partitions=[one])],
+        topics=[topic(topic="__cluster_metadata", topic_id=topic_id, partitions=[one])],
         forgotten_topics_data=[],
         rack_id="",
     )

@@ -14,10 +14,10 @@ from kelr.lab.simulated.clock import Clock, VirtualClock
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.messages import ElectLeadersRequest
 from kelr.model import PartitionState, TopicPartition
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import ElectLeadersRequest
 from kelr.simulation.logs import Acks
-from kelr.sources.live.failures import error_name
 
 ORDERS = TopicPartition("orders", 0)
 PATIENCE_S = 20.0
@@ -124,9 +124,7 @@ def request(
     named = ElectLeadersRequest.TopicPartitions
     asked = None
     if topics is not None:
-        asked = [
-            named(version=version, topic=topic, partitions=list(partitions)) for topic, partitions in topics.items()
-        ]
+        asked = [named(topic=topic, partitions=list(partitions)) for topic, partitions in topics.items()]
         for topic in asked if version >= 3 else ():
             leaders = (desired or {}).get(topic.topic)
             topic.desired_leaders = None if leaders is None else list(leaders)

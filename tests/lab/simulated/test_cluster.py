@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from kelr.controller import events
 from kelr.lab.simulated.world import Denied
 from kelr.lab.spec import CONTROLLER_ID
+from kelr.protocol.messages import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
+from kelr.sources.live.requests import authorized
 from tests.lab.simulated.asking import CLUSTER_ID, ask, name, world
 
 _ALL_ON_TOPIC = {3, 4, 5, 6, 7, 8, 10, 11}
@@ -136,15 +136,15 @@ def test_a_broker_that_is_cut_off_knows_what_it_knew() -> None:
 def test_what_a_client_may_do_is_told_where_it_asks() -> None:
     cluster = world((1, 2, 3))
     asked = metadata("orders", version=10, include_cluster_authorized_operations=True)
-    assert ask(cluster, asked).authorized_operations == _ALL_ON_CLUSTER
-    assert ask(cluster, metadata("orders", version=10)).authorized_operations is None
+    assert authorized(ask(cluster, asked).cluster_authorized_operations) == _ALL_ON_CLUSTER
+    assert authorized(ask(cluster, metadata("orders", version=10)).cluster_authorized_operations) is None
     asked = metadata("orders", include_topic_authorized_operations=True)
-    assert ask(cluster, asked).topics[0].authorized_operations == _ALL_ON_TOPIC
-    assert ask(cluster, metadata("orders")).topics[0].authorized_operations is None
+    assert authorized(ask(cluster, asked).topics[0].topic_authorized_operations) == _ALL_ON_TOPIC
+    assert authorized(ask(cluster, metadata("orders")).topics[0].topic_authorized_operations) is None
     cluster.denied |= {Denied("topic", "WRITE", "orders"), Denied("cluster", "DESCRIBE")}
-    assert ask(cluster, asked).topics[0].authorized_operations == _ALL_ON_TOPIC - {4}
+    assert authorized(ask(cluster, asked).topics[0].topic_authorized_operations) == _ALL_ON_TOPIC - {4}
     asked = metadata("orders", version=10, include_cluster_authorized_operations=True)
-    assert ask(cluster, asked).authorized_operations == set()
+    assert authorized(ask(cluster, asked).cluster_authorized_operations) == set()
 
 
 def test_a_topic_that_may_not_be_seen_is_an_error_only_where_it_is_named() -> None:
@@ -184,7 +184,7 @@ def test_the_controller_describes_the_controllers() -> None:
     answer = ask(world(), asked, node=CONTROLLER_ID)
     assert [(one.broker_id, one.port, one.rack) for one in answer.brokers] == [(CONTROLLER_ID, 9100, None)]
     assert (answer.controller_id, answer.endpoint_type) == (CONTROLLER_ID, 2)
-    assert answer.authorized_operations == _ALL_ON_CLUSTER
+    assert authorized(answer.cluster_authorized_operations) == _ALL_ON_CLUSTER
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.configs import (
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-    ListConfigResourcesRequest,
-)
 
 from kelr.controller import RULE_SETS, Configs
 from kelr.lab.simulated.handlers.forwarding import REQUEST_TIMEOUT_MS
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
+from kelr.protocol.messages import (
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
+)
 from tests.lab.simulated.asking import answered, ask, encoded_again, later, name, world
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -166,7 +166,7 @@ def test_topics_asked_for_together_have_the_configs_that_each_of_them_has_alone(
         answer = ask(cluster, question, node=node)
         assert encoded_again(answer, version) == encoded
         alone = [ask(cluster, describe(one, keys=keys, version=version), node=node).results for one in together]
-        assert [result.to_dict() for result in answer.results] == [result.to_dict() for [result] in alone]
+        assert list(answer.results) == [result for [result] in alone]
         values = {one.resource_name: {entry.name: entry.value for entry in one.configs} for one in answer.results}
         assert values["topic-000001"][MIN_ISR] == "1"
         assert values["topic-000002"][MIN_ISR] == "2"

@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka import ElectionType as Wire
 from confluent_kafka import TopicPartition as Named
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from kelr.controller import RULE_SETS, events
 from kelr.engine import decide
@@ -20,10 +19,11 @@ from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import ElectionType, Selection, Situation, Snapshot, TopicPartition
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import ApiVersionsRequest
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.failures import error_name
 from tests.lab.simulated.stories import (
     AGGRESSIVE,
     BALANCED,

@@ -21,7 +21,7 @@ from kelr.controller import RULE_SETS
 from kelr.lab.simulated.connection import Connection
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import World
-from kelr.messages.dialects import Dialect
+from kelr.protocol.dialects import Dialect
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.stories import (
     ORDERS,

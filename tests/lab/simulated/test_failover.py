@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import wire
@@ -15,9 +13,10 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import World
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import ApiVersionsRequest, DescribeClusterRequest, DescribeQuorumRequest
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.failures import error_name
 from tests.lab.simulated.stories import (
     BALANCED,
     ORDERS,
@@ -48,10 +47,8 @@ def failed(world: World) -> set[int]:
 
 def quorum(server: SimulatedServer, node: int) -> Any:
     topic = DescribeQuorumRequest.TopicData
-    partitions = [topic.PartitionData(version=2, partition_index=0)]
-    question = DescribeQuorumRequest(
-        version=2, topics=[topic(version=2, topic_name="__cluster_metadata", partitions=partitions)]
-    )
+    partitions = [topic.PartitionData(partition_index=0)]
+    question = DescribeQuorumRequest(version=2, topics=[topic(topic_name="__cluster_metadata", partitions=partitions)])
     answer = wire.ask(server.ports[node], question, timeout_s=PATIENCE_S)
     return answer.topics[0].partitions[0]
 

@@ -10,7 +10,19 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin import (
+
+from kelr.controller import events
+from kelr.lab import wire
+from kelr.lab.simulated.clock import VirtualClock
+from kelr.lab.simulated.connection import failed_answer, with_errors
+from kelr.lab.simulated.faults import Fault, FaultKind, Faults, noise
+from kelr.lab.simulated.handlers import apis_of
+from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.spec import SimulatedSpec
+from kelr.protocol.dialects import Dialect
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.frames import request_frame
+from kelr.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     DeleteTopicsRequest,
@@ -21,23 +33,17 @@ from kafka.protocol.admin import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     DescribeTopicPartitionsRequest,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    ProduceRequest,
+    ProduceResponse,
+    replica_log_info,
 )
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-from kafka.protocol.metadata import MetadataRequest
-from kafka.protocol.parser import KafkaProtocol
-from kafka.protocol.producer import ProduceRequest, ProduceResponse
-
-from kelr.controller import events
-from kelr.lab import wire
-from kelr.lab.simulated.clock import VirtualClock
-from kelr.lab.simulated.connection import failed_answer, with_errors
-from kelr.lab.simulated.faults import Fault, FaultKind, Faults, noise
-from kelr.lab.simulated.handlers import apis_of
-from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.messages import ElectLeadersRequest, ElectLeadersResponse, replica_log_info
-from kelr.messages.dialects import Dialect
-from kelr.sources.live.failures import error_name
 
 PATIENCE_S = 20.0
 NOT_CONTROLLER = 41
@@ -51,9 +57,7 @@ def server() -> Iterator[SimulatedServer]:
 
 
 def request_bytes(request: Any) -> bytes:
-    protocol = KafkaProtocol(client_id="tests")
-    protocol.send_request(request)
-    return bytes(protocol.send_bytes())
+    return request_frame(request, request.version, correlation=1, client_id="tests")
 
 
 def ask(server: SimulatedServer, node: int = 1) -> socket.socket:
@@ -430,9 +434,9 @@ KIP_REQUEST, KIP_RESPONSE = replica_log_info(Dialect.KIP, 70)
 def test_partitions_that_were_asked_for_carry_the_error(
     response: Any, request_: Any, version: int, where: tuple[str, str, str, str], expected: list[Any]
 ) -> None:
-    asked = request_.decode(request_.encode(version=version), version=version)
+    asked = request_.decode(request_.encode(version), version)
     message = failed_answer(response, asked, version, 6)
-    decoded = response.decode(message.encode(version=version), version=version)
+    decoded = response.decode(message.encode(version), version)
     assert topics_of(decoded, *where) == expected
 
 
@@ -449,14 +453,14 @@ def test_things_that_are_named_by_a_word_alone_carry_the_error() -> None:
 def test_every_answer_can_be_an_error_in_every_version() -> None:
     for api in apis_of(SimulatedSpec()).values():
         for version in range(api.versions[0], api.versions[1] + 1):
-            request = api.request.decode(api.request(version=version).encode(version=version), version=version)
+            request = api.request.decode(api.request(version=version).encode(version), version)
             message = failed_answer(api.response, request, version, 6)
             if message is None:
                 continue
-            assert with_errors(message, 6), (api.name, version)
+            assert with_errors(message, 6, version), (api.name, version)
             if api.name == "ApiVersions":
                 continue  # its decoder reads an error as version 0, whatever the version (KIP-511)
-            decoded = api.response.decode(message.encode(version=version), version=version)
+            decoded = api.response.decode(message.encode(version), version)
             assert repr(decoded) == repr(message)
 
 

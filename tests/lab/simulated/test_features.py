@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.cluster import UpdateFeaturesRequest
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from kelr.controller import events
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE, TopicPartition
+from kelr.protocol.messages import ApiVersionsRequest, UpdateFeaturesRequest
 from tests.lab.simulated.asking import ask, name, world
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -22,7 +21,7 @@ FAILED = "The update failed for all features since the following feature had an 
 def asked(*levels: tuple[str, int, int], version: int = 2, validate_only: bool = False) -> Any:
     made = UpdateFeaturesRequest.FeatureUpdateKey
     updates = [
-        made(version=version, feature=feature, max_version_level=level, upgrade_type=kind, allow_downgrade=kind > 1)
+        made(feature=feature, max_version_level=level, upgrade_type=kind, allow_downgrade=kind > 1)
         for feature, level, kind in levels
     ]
     return UpdateFeaturesRequest(version=version, timeout_ms=1000, feature_updates=updates, validate_only=validate_only)

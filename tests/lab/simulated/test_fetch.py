@@ -15,7 +15,6 @@ from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Named
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.consumer import FetchRequest
 
 from kelr.controller import events
 from kelr.lab import wire
@@ -26,10 +25,11 @@ from kelr.lab.simulated.replicas import epochs
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied, World
 from kelr.model import ReplicaLog, TopicPartition, select
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import FetchRequest
 from kelr.simulation.logs import Acks
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.failures import error_name
 from kelr.sources.live.requests import FAR_OFFSET
 from tests.lab.simulated.data import PATIENCE_S, Got, end_of_epoch, fetch, fetch_all, list_offsets
 from tests.lab.simulated.stories import ORDERS, cluster

@@ -20,7 +20,6 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.messages.dialects import Dialect
 from kelr.model import (
     Broker,
     BrokerStatus,
@@ -37,6 +36,7 @@ from kelr.model import (
     TopicPartition,
     Unheard,
 )
+from kelr.protocol.dialects import Dialect
 from kelr.simulation.logs import Acks
 from kelr.simulation.rebuilt import MOST_RECORDS
 from kelr.sources.base import take_snapshot

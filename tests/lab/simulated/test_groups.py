@@ -5,15 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.acl import DescribeAclsRequest
-from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.admin.transactions import (
-    DescribeProducersRequest,
-    DescribeTransactionsRequest,
-    ListTransactionsRequest,
-)
-from kafka.protocol.consumer import OffsetFetchRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kelr.controller import events
 from kelr.lab.simulated.in_thread import SimulatedServer
@@ -21,6 +12,16 @@ from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied
 from kelr.model import TopicPartition, select
 from kelr.model.afterwards import CommittedOffsets
+from kelr.protocol.messages import (
+    DescribeAclsRequest,
+    DescribeGroupsRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    ListTransactionsRequest,
+    OffsetFetchRequest,
+)
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.afterwards import LiveAfterwards
 from kelr.sources.live.source import LiveSource

@@ -7,18 +7,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from kelr.controller import events
 from kelr.lab import wire
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied
-from kelr.messages import replica_log_info
-from kelr.messages.dialects import Dialect
 from kelr.model import ReplicaLog, TopicPartition
+from kelr.protocol.dialects import Dialect
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import ApiVersionsRequest, replica_log_info
 from kelr.simulation.logs import Acks
-from kelr.sources.live.failures import error_name
 from tests.lab.simulated.stories import ORDERS, PATIENCE_S, cluster
 
 DIALECTS = pytest.mark.parametrize("dialect", Dialect)
@@ -34,8 +33,7 @@ def asked(
     assert key is not None
     kind, _ = replica_log_info(dialect, key)
     topics = wanted and [
-        kind.TopicPartitions(version=0, topic_id=topic_id, partitions=list(partitions))
-        for topic_id, partitions in wanted.items()
+        kind.TopicPartitions(topic_id=topic_id, partitions=list(partitions)) for topic_id, partitions in wanted.items()
     ]
     fields = {"broker_id": broker if named is None else named} if dialect is Dialect.KIP else {}
     return wire.ask(server.ports[broker], kind(version=0, topic_partitions=topics, **fields), timeout_s=PATIENCE_S)

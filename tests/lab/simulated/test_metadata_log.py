@@ -13,17 +13,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin.cluster import DescribeQuorumRequest
 
 from kelr.controller import ControllerFailedOver, Election, events
 from kelr.lab import wire
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.messages import metadata
 from kelr.model import TopicPartition
+from kelr.protocol import metadata_records as metadata
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import DescribeQuorumRequest
 from kelr.simulation.logs import Acks
-from kelr.sources.live.failures import error_name
 from tests.differential.driver import API_VERSION, class_path
 from tests.lab.simulated.on_record import check_replay
 from tests.lab.simulated.replayed import Image, fetch_request, image, records
@@ -56,7 +56,7 @@ def _released() -> Iterator[Callable[[str], Any]]:
 
 @pytest.mark.parametrize("kind", metadata.KINDS)
 def test_schemas_are_those_of_the_released_jar(kind: str, released: Callable[[str], Any]) -> None:
-    own = json.loads(COMMENTS.sub("", files("kelr.messages.resources").joinpath(f"{kind}.json").read_text("utf-8")))
+    own = json.loads(COMMENTS.sub("", files("kelr.protocol.schemas").joinpath(f"{kind}.json").read_text("utf-8")))
     assert without_words(own) == without_words(released(kind))
 
 

@@ -7,15 +7,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.consumer import FetchRequest
 
 from kelr.controller import events
 from kelr.lab import wire
 from kelr.lab.simulated.metadata_records import incarnation_id
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.messages import AlterPartitionRequest, BrokerRegistrationRequest
 from kelr.model import PartitionState
+from kelr.protocol.messages import AlterPartitionRequest, BrokerRegistrationRequest, FetchRequest
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.asking import CLUSTER_ID, ask, name, world
 from tests.lab.simulated.stories import ORDERS, PATIENCE_S, cluster, returns
@@ -42,19 +41,19 @@ def altering(
         if version < 3
         else {
             "new_isr_with_epochs": [
-                one.BrokerState(version=version, broker_id=member, broker_epoch=epoch) for member, epoch in isr.items()
+                one.BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in isr.items()
             ]
         }
     )
     fields = {"leader_epoch": state(cluster).leader_epoch, "partition_epoch": state(cluster).partition_epoch, **more}
     broker_epoch = fields.pop("broker_epoch", epoch(cluster, leader))
     topic_id = fields.pop("topic_id", cluster.topic_id("orders"))
-    asked = one(version=version, partition_index=partition, leader_recovery_state=0, **members, **fields)
+    asked = one(partition_index=partition, leader_recovery_state=0, **members, **fields)
     return AlterPartitionRequest(
         version=version,
         broker_id=leader,
         broker_epoch=broker_epoch,
-        topics=[topic(version=version, topic_id=topic_id, partitions=[asked])],
+        topics=[topic(topic_id=topic_id, partitions=[asked])],
     )
 
 
@@ -141,7 +140,6 @@ def fetching(cluster: World, follower: int, epoch: int) -> str:
     """The error of a follower's Fetch v15, which carries its broker epoch (ReplicaState)."""
     topic = FetchRequest.FetchTopic
     partition = topic.FetchPartition(
-        version=15,
         partition=0,
         current_leader_epoch=state(cluster).leader_epoch,
         fetch_offset=0,
@@ -151,18 +149,17 @@ def fetching(cluster: World, follower: int, epoch: int) -> str:
     )
     question = FetchRequest(
         version=15,
-        replica_state=FetchRequest.ReplicaState(version=15, replica_id=follower, replica_epoch=epoch),
+        replica_state=FetchRequest.ReplicaState(replica_id=follower, replica_epoch=epoch),
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=1000,
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[topic(version=15, topic_id=cluster.topic_id("orders"), partitions=[partition])],
+        topics=[topic(topic_id=cluster.topic_id("orders"), partitions=[partition])],
         forgotten_topics_data=[],
         rack_id="",
     )
-    question.tags = {"replica_state"}
     return name(ask(cluster, question).responses[0].partitions[0].error_code)
 
 

@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.producer import InitProducerIdRequest
 
 from kelr.controller import events
 from kelr.lab import wire
@@ -23,8 +22,9 @@ from kelr.lab.simulated.producers import REMEMBERED, ProducerStates, Sent
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied, World
 from kelr.model import TopicPartition
+from kelr.protocol.error_codes import error_name
+from kelr.protocol.messages import InitProducerIdRequest
 from kelr.simulation.logs import Acks, Record, SimulatedLog, appended
-from kelr.sources.live.failures import error_name
 from kelr.sources.records.batches import BatchHeader, Compression, TimestampType, read_header
 from kelr.sources.records.crc32c import crc32c
 from tests.lab.simulated.data import PATIENCE_S, Got, batch, fetch, produce, produce_request

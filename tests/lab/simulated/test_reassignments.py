@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 
 from kelr.controller import events
 from kelr.lab.simulated.handlers.forwarding import REQUEST_TIMEOUT_MS
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
+from kelr.protocol.messages import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.asking import ask, later, name, world
 

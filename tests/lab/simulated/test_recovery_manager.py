@@ -10,8 +10,8 @@ from kelr.lab.simulated.handlers.log_info import LogInfo
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
 from kelr.model import TopicPartition
+from kelr.protocol.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.stories import ORDERS, cluster, eventually, led_by, log_ends, power_outage, returns, state
 

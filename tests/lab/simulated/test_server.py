@@ -14,9 +14,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.admin import DescribeClusterRequest
-from kafka.protocol.metadata import ApiVersionsRequest
-from kafka.protocol.parser import KafkaProtocol
 
 from kelr.errors import LabError
 from kelr.lab import wire
@@ -28,6 +25,8 @@ from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
+from kelr.protocol.frames import request_frame
+from kelr.protocol.messages import ApiVersionsRequest, DescribeClusterRequest
 
 API_VERSIONS, DESCRIBE_CLUSTER = 18, 60
 PATIENCE_S = 20.0
@@ -414,9 +413,7 @@ class asking:  # noqa: N801 - read as a word
         self._client = connected(server)
 
     def __enter__(self) -> Callable[[], bytes]:
-        protocol = KafkaProtocol(client_id="tests")
-        protocol.send_request(DescribeClusterRequest(version=2))
-        self._client.sendall(protocol.send_bytes())
+        self._client.sendall(request_frame(DescribeClusterRequest(), 2, correlation=1, client_id="tests"))
         return lambda: answer(self._client)
 
     def __exit__(self, *_error: object) -> None:

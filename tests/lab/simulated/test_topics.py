@@ -7,18 +7,18 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin.topics import (
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeTopicPartitionsRequest,
-)
 
 from kelr.controller import Configs, events
 from kelr.lab.simulated.handlers.forwarding import REQUEST_TIMEOUT_MS
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
+from kelr.protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeTopicPartitionsRequest,
+)
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.asking import ask, later, name, world
 

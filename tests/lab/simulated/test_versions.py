@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from kelr.lab.spec import CONTROLLER_ID
+from kelr.protocol.messages import ApiVersionsRequest
 from tests.lab.simulated.asking import answered, ask, name, world
 
 _OF_CONTROLLERS = {18, 19, 20, 29, 32, 37, 43, 44, 45, 46, 55, 60}

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.replay import records as rec
 
 _INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from kelr.errors import KelrError
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.sources.metadata_log.moments import Moment
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.metadata_log.replaying import replay

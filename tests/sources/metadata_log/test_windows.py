@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.errors import KelrError
-from kelr.messages import metadata
+from kelr.protocol import metadata_records as metadata
 from kelr.replay import fast
 from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka.protocol.admin.configs import IncrementalAlterConfigsResponse
-
 from kelr.controller import events, strategy_named
 from kelr.controller.state import ELECTION_CONFIGS
 from kelr.lab.simulated.api import Call, Message
@@ -35,6 +33,7 @@ from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.lab.simulated.metadata_records import CORDONS
 from kelr.lab.simulated.world import World
+from kelr.protocol.messages import IncrementalAlterConfigsResponse
 
 CORDONED = "cordoned.log.dirs"
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -74,16 +73,16 @@ def alter_configs(call: Call) -> Message:
             results.append((resource, NONE))
         except RefusedError as refused:
             results.append((resource, refused.problem))
-    return _answer(call, results)
+    return _answer(results)
 
 
 def timed_out(call: Call) -> Message:
     """What a broker answers that did not reach the controller."""
     problem = Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT"))
-    return _answer(call, [(resource, problem) for resource in call.request.resources])
+    return _answer([(resource, problem) for resource in call.request.resources])
 
 
-def _answer(call: Call, results: Sequence[tuple[Message, Problem]]) -> Message:
+def _answer(results: Sequence[tuple[Message, Problem]]) -> Message:
     made = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
         made(
@@ -94,7 +93,7 @@ def _answer(call: Call, results: Sequence[tuple[Message, Problem]]) -> Message:
         )
         for resource, problem in results
     ]
-    return IncrementalAlterConfigsResponse(version=call.version, responses=responses)
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _check(call: Call, kind: int, name: str, changes: Sequence[Change]) -> None:

@@ -37,11 +37,6 @@ def operations(world: World, kind: str, name: str | None = None) -> int:
     return sum(1 << _CODES[one] for one in SUPPORTED[kind] if world.allowed(kind, one, name))
 
 
-def codes(bits: int) -> set[int] | None:
-    """The same as kafka-python has it."""
-    return None if bits == NOT_ASKED else {one for one in range(31) if bits & 1 << one}
-
-
 def cluster_operations(world: World, *, asked: bool) -> int:
     """The same for the cluster, as Metadata and DescribeCluster answer it: 0 where even DESCRIBE is denied."""
     if not asked:

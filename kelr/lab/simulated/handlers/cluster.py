@@ -10,14 +10,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from uuid import UUID
 
-from kafka.protocol.admin.cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-)
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-
 from kelr.controller.state import Registration
 from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.authorized import (
@@ -26,7 +18,6 @@ from kelr.lab.simulated.handlers.authorized import (
     NOT_ASKED,
     TOPIC,
     cluster_operations,
-    codes,
     operations,
 )
 from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length
@@ -37,6 +28,14 @@ from kelr.lab.simulated.handlers.topic_bytes import Ends, Form, topic_bytes
 from kelr.lab.simulated.metadata_records import directory_id
 from kelr.lab.simulated.world import HOST, World
 from kelr.model import PartitionState
+from kelr.protocol.messages import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 # Metadata: live brokers, and topics with their leaders.
 #
@@ -60,14 +59,13 @@ def metadata(call: Call) -> Message | bytes:
     ]
     asked = 8 <= call.version <= 10 and bool(request.include_cluster_authorized_operations)
     answer = MetadataResponse(
-        version=call.version,
         brokers=brokers,
         cluster_id=world.cluster_id,
         controller_id=some_broker(seen, call.node),
         topics=[],
-        authorized_operations=codes(cluster_operations(world, asked=asked)),
+        cluster_authorized_operations=cluster_operations(world, asked=asked),
     )
-    return _with_topics(answer, list(_topics(call, seen)))
+    return _with_topics(answer, list(_topics(call, seen)), call.version)
 
 
 def some_broker(seen: Seen, node: int) -> int:
@@ -82,11 +80,10 @@ def some_broker(seen: Seen, node: int) -> int:
     return brokers[int.from_bytes(digest, "big") % len(brokers)]
 
 
-def _with_topics(answer: Message, topics: list[bytes]) -> bytes:
+def _with_topics(answer: Message, topics: list[bytes], version: int) -> bytes:
     """The answer, encoded, with these topics in place of none."""
-    version = answer.version
     flexible = form(version).flexible
-    empty = bytes(answer.encode(version=version))
+    empty = answer.encode(version)
     none = length(0, flexible=flexible)
     after = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (len(NO_TAGS) if flexible else 0)
     at = len(empty) - after
@@ -150,12 +147,10 @@ def _malformed(topic: Message, version: int) -> bool:
 def _malformed_answer(call: Call) -> bytes:
     """The whole request fails; its answer still names the topics (MetadataRequest.getErrorResponse)."""
     answer = MetadataResponse(
-        version=call.version,
         brokers=[],
         cluster_id=None,
         controller_id=NO_LEADER,
         topics=[],
-        authorized_operations=None,
     )
     made = form(call.version)
     topics = [
@@ -170,7 +165,7 @@ def _malformed_answer(call: Call) -> bytes:
         )
         for topic in call.request.topics
     ]
-    return _with_topics(answer, topics)
+    return _with_topics(answer, topics, call.version)
 
 
 @cache
@@ -231,15 +226,14 @@ def describe_cluster(call: Call) -> Message:
         ]
         controller = some_broker(seen, call.node)
     return DescribeClusterResponse(
-        version=call.version,
         error_code=0,
         error_message=None,
         endpoint_type=own,
         cluster_id=world.cluster_id,
         controller_id=controller,
         brokers=nodes,
-        authorized_operations=codes(
-            cluster_operations(world, asked=bool(request.include_cluster_authorized_operations))
+        cluster_authorized_operations=cluster_operations(
+            world, asked=bool(request.include_cluster_authorized_operations)
         ),
     )
 
@@ -265,14 +259,12 @@ def _wrong_endpoint(call: Call, asked: int, own: int) -> Message:
             f" {names[asked]}"
         )
     return DescribeClusterResponse(
-        version=call.version,
         error_code=code("INVALID_REQUEST" if call.version == 0 else error),
         error_message=text,
         endpoint_type=_BROKERS,
         cluster_id="",
         controller_id=NO_LEADER,
         brokers=[],
-        authorized_operations=None,
     )
 
 
@@ -284,7 +276,6 @@ def describe_quorum(call: Call) -> Message:
     world = call.world
     if not world.allowed(CLUSTER, "DESCRIBE"):
         return DescribeQuorumResponse(
-            version=call.version,
             error_code=code(DENIED[CLUSTER]),
             error_message="Cluster authorization failed.",
             topics=[],
@@ -304,7 +295,7 @@ def describe_quorum(call: Call) -> Message:
         for topic in call.request.topics
     ]
     nodes = [_quorum_node(world, one) for one in world.controllers] if known and call.version >= 2 else []
-    return DescribeQuorumResponse(version=call.version, error_code=0, error_message="", topics=topics, nodes=nodes)
+    return DescribeQuorumResponse(error_code=0, error_message="", topics=topics, nodes=nodes)
 
 
 def _no_quorum(index: int, error: str) -> Message:

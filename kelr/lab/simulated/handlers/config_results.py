@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from kafka.protocol.admin.configs import DescribeConfigsResponse
-
 from kelr.lab.simulated.api import Message
 from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, length, string
+from kelr.protocol.messages import DescribeConfigsResponse
 
 _LEAST_FLEXIBLE = 4
 _NO_THROTTLE = int32(0)
@@ -30,8 +29,8 @@ class ConfigResults:
 
     def encoded(self, result: Message) -> bytes:
         """One result of any kind."""
-        message = DescribeConfigsResponse(version=self._version, results=[result])
-        body = bytes(message.encode(version=self._version))
+        message = DescribeConfigsResponse(results=[result])
+        body: bytes = message.encode(self._version)
         start = len(_NO_THROTTLE) + len(length(1, flexible=self._flexible))
         return body[start : len(body) - (len(NO_TAGS) if self._flexible else 0)]
 

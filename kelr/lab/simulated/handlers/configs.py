@@ -7,15 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kafka.protocol.admin.configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
-
 from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.alter_configs import alter_configs
 from kelr.lab.simulated.handlers.alter_configs import timed_out as alter_timed_out
@@ -44,6 +35,14 @@ from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.forwarding import forwarded
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.lab.simulated.world import World
+from kelr.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 _LOGGERS = 6
 """DescribeConfigsResponse.ConfigSource: the level of a logger, dynamic and of one broker."""
@@ -169,18 +168,16 @@ def list_resources(call: Call) -> Message:
     """What has configs; version 0 asks for subscriptions to client metrics alone (KIP-1142)."""
     world = call.world
     if not world.allowed(CLUSTER, "DESCRIBE_CONFIGS"):
-        return ListConfigResourcesResponse(version=call.version, error_code=code(DENIED[CLUSTER]), config_resources=[])
+        return ListConfigResourcesResponse(error_code=code(DENIED[CLUSTER]), config_resources=[])
     asked = set(call.request.resource_types or KNOWN) if call.version else {CLIENT_METRICS}
     if not asked <= KNOWN:
-        return ListConfigResourcesResponse(
-            version=call.version, error_code=code("UNSUPPORTED_VERSION"), config_resources=[]
-        )
+        return ListConfigResourcesResponse(error_code=code("UNSUPPORTED_VERSION"), config_resources=[])
     found = [(name, TOPIC) for name in world.topics()] if TOPIC in asked else []
     nodes = sorted(broker for broker, registration in world.brokers.items() if not registration.fenced)
     found += [(str(node), kind) for kind in (BROKER, BROKER_LOGGER) if kind in asked for node in nodes]
     made = ListConfigResourcesResponse.ConfigResource
     resources = [made(resource_name=name, resource_type=kind) for name, kind in found]
-    return ListConfigResourcesResponse(version=call.version, error_code=0, config_resources=resources)
+    return ListConfigResourcesResponse(error_code=0, config_resources=resources)
 
 
 APIS: tuple[Api, ...] = (

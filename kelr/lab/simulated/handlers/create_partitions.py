@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kafka.protocol.admin.topics import CreatePartitionsResponse
-
 from kelr.lab.simulated.api import Call, Message
 from kelr.lab.simulated.handlers.authorized import DENIED, TOPIC
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.placing import Replicas, by_hand, dealt, some_live
 from kelr.lab.simulated.world import World
 from kelr.model import PartitionState, TopicPartition
+from kelr.protocol.messages import CreatePartitionsResponse
 
 NONE = Problem("NONE")
 
@@ -36,14 +35,14 @@ def create_partitions(call: Call) -> Message:
             results.append(_answer(topic.name, NONE))
         except RefusedError as refused:
             results.append(_answer(topic.name, refused.problem))
-    return CreatePartitionsResponse(version=call.version, results=results)
+    return CreatePartitionsResponse(results=results)
 
 
 def timed_out(call: Call) -> Message:
     """What a broker answers that did not reach the controller."""
     problem = Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT"))
     results = [_answer(name, problem) for name in dict.fromkeys(topic.name for topic in call.request.topics)]
-    return CreatePartitionsResponse(version=call.version, results=results)
+    return CreatePartitionsResponse(results=results)
 
 
 def _assignments(world: World, topic: Message) -> Sequence[Replicas]:

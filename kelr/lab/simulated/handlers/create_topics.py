@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from kafka.protocol.admin.topics import CreateTopicsResponse
-
 from kelr.controller import events
 from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Call, Message, code
@@ -22,6 +20,7 @@ from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.lab.simulated.handlers.placing import Replicas, by_hand, dealt, some_live
 from kelr.lab.simulated.world import World
+from kelr.protocol.messages import CreateTopicsResponse
 
 METADATA_TOPIC = "__cluster_metadata"
 NOT_SET = -1
@@ -40,14 +39,14 @@ def create_topics(call: Call) -> Message:
             results.append(_created(call, topic))
         except RefusedError as refused:
             results.append(_failed(topic.name, refused.problem))
-    return CreateTopicsResponse(version=call.version, topics=results)
+    return CreateTopicsResponse(topics=results)
 
 
 def timed_out(call: Call) -> Message:
     """What a broker answers that did not reach the controller."""
     problem = Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT"))
     names = dict.fromkeys(topic.name for topic in call.request.topics)
-    return CreateTopicsResponse(version=call.version, topics=[_failed(name, problem) for name in names])
+    return CreateTopicsResponse(topics=[_failed(name, problem) for name in names])
 
 
 def _created(call: Call, topic: Message) -> Message:
@@ -166,7 +165,6 @@ def _result(name: str, assignments: Sequence[Replicas], described: Sequence[Entr
     answer = _Result(name=name, error_code=0, error_message=None, configs=[])
     if described is None:
         answer.topic_config_error_code = code(DENIED[TOPIC])
-        answer.tags = {"topic_config_error_code"}
         return answer
     answer.num_partitions, answer.replication_factor = len(assignments), len(assignments[0])
     answer.configs = [

@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
-from kafka.protocol.admin.topics import DeleteTopicsResponse
-
 from kelr.controller import events
 from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Call, Message
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, TOPIC
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.world import World
+from kelr.protocol.messages import DeleteTopicsResponse
 
 NO_ID = UUID(int=0)
 Asked = tuple[str | None, UUID]
@@ -27,14 +26,14 @@ def delete_topics(call: Call) -> Message:
     asked = _asked(call)
     counts = Counter(asked)
     answers = [_answered(call, name, topic_id, counts[name, topic_id]) for name, topic_id in dict.fromkeys(asked)]
-    return DeleteTopicsResponse(version=call.version, responses=answers)
+    return DeleteTopicsResponse(responses=answers)
 
 
 def timed_out(call: Call) -> Message:
     """What a broker answers that did not reach the controller."""
     problem = Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT"))
     answers = [_answer(name, topic_id, problem) for name, topic_id in dict.fromkeys(_asked(call))]
-    return DeleteTopicsResponse(version=call.version, responses=answers)
+    return DeleteTopicsResponse(responses=answers)
 
 
 def _asked(call: Call) -> list[Asked]:

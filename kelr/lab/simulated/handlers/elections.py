@@ -21,9 +21,9 @@ from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes, code
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.messages import ElectLeadersRequest, ElectLeadersResponse
-from kelr.messages.dialects import REQUEST_LIMIT_REACHED
 from kelr.model import ElectionType, TopicPartition
+from kelr.protocol.dialects import REQUEST_LIMIT_REACHED
+from kelr.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 from kelr.simulation.alike import STAND_IN
 
 # The answer to ElectLeaders: errors by partition, in Kafka's words and in the order of the request.
@@ -99,16 +99,13 @@ def _made(call: Call, results: _Results, *, error: str = NONE, message: str | No
     topic_type = ElectLeadersResponse.ReplicaElectionResult
     said = error != NONE
     return ElectLeadersResponse(
-        version=call.version,
         throttle_time_ms=0,
         error_code=code(error),
         replica_election_results=[
             topic_type(
-                version=call.version,
                 topic=topic,
                 partition_result=[
                     topic_type.PartitionResult(
-                        version=call.version,
                         partition_id=partition,
                         error_code=code(name),
                         error_message=message if said else _words(call.world, topic, partition, name),

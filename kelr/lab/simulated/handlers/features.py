@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka.protocol.admin.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-
 from kelr.controller import NEEDED_FOR_ELR, events
 from kelr.lab.simulated.api import Api, Call, Message, Nodes
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
@@ -19,6 +17,7 @@ from kelr.lab.simulated.handlers.forwarding import forwarded
 from kelr.lab.simulated.handlers.versions import levels, supported
 from kelr.lab.simulated.world import World
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE
+from kelr.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _ALL_FAILED = "The update failed for all features since the following feature had an error: "
@@ -103,12 +102,10 @@ def _write(world: World, feature: str, level: int) -> None:
 
 
 def _answer(call: Call, problem: Problem, features: Sequence[str] = ()) -> Message:
-    answer = UpdateFeaturesResponse(
-        version=call.version, throttle_time_ms=0, error_code=problem.code, error_message=problem.message
-    )
+    answer = UpdateFeaturesResponse(throttle_time_ms=0, error_code=problem.code, error_message=problem.message)
     if call.version <= 1:
         made = UpdateFeaturesResponse.UpdatableFeatureResult
-        answer.results = [made(version=call.version, feature=one, error_code=0, error_message=None) for one in features]
+        answer.results = [made(feature=one, error_code=0, error_message=None) for one in features]
     return answer
 
 

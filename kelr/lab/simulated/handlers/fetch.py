@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse
-
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes, code
 from kelr.lab.simulated.handlers import metadata_fetch, offsets
 from kelr.lab.simulated.handlers.seen import seen_by
 from kelr.lab.simulated.leaders import CurrentLeaders
 from kelr.lab.simulated.replicas import NONE, Replica, hosted
 from kelr.model import TopicPartition
+from kelr.protocol.messages import FetchRequest, FetchResponse
 
 MOST_BYTES = 55 * 1024 * 1024
 """fetch.max.bytes"""
@@ -224,14 +223,11 @@ def _response(call: Call, reads: _Reads, refused: _Reads | None = None, *, error
     for read in (*reads.found, *(refused.found if refused is not None else ())):
         topic, topic_id = read.wanted.topic, read.wanted.topic_id
         if not topics or (topics[-1].topic, topics[-1].topic_id) != (topic, topic_id or UUID(int=0)):
-            topics.append(kind(version=call.version, topic=topic, topic_id=topic_id or UUID(int=0), partitions=[]))
+            topics.append(kind(topic=topic, topic_id=topic_id or UUID(int=0), partitions=[]))
         topics[-1].partitions.append(_partition(call, read, leaders))
-    answer = FetchResponse(
-        version=call.version, throttle_time_ms=0, error_code=code(error), session_id=0, responses=topics
-    )
+    answer = FetchResponse(throttle_time_ms=0, error_code=code(error), session_id=0, responses=topics)
     if call.version >= 16 and leaders.told:
-        answer.node_endpoints = leaders.endpoints(FetchResponse.NodeEndpoint, call.version)
-        answer.tags = {"node_endpoints"}
+        answer.node_endpoints = leaders.endpoints(FetchResponse.NodeEndpoint)
     return answer
 
 
@@ -241,12 +237,11 @@ def _partition(call: Call, read: _Read, leaders: CurrentLeaders) -> Message:
     tagged: dict[str, Message] = {}
     if read.diverging is not None:
         epoch, end = read.diverging
-        tagged["diverging_epoch"] = kind.EpochEndOffset(version=version, epoch=epoch, end_offset=end)
+        tagged["diverging_epoch"] = kind.EpochEndOffset(epoch=epoch, end_offset=end)
     if version >= 16 and read.error in _MOVED:
         leader, leader_epoch = leaders.of(read.wanted.address)
-        tagged["current_leader"] = kind.LeaderIdAndEpoch(version=version, leader_id=leader, leader_epoch=leader_epoch)
+        tagged["current_leader"] = kind.LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch)
     return kind(
-        version=version,
         partition_index=read.wanted.partition.partition,
         error_code=code(_for_version(read.error, version)),
         high_watermark=read.high_watermark,

@@ -8,29 +8,29 @@ Source: KafkaApis, GroupCoordinatorService and TransactionCoordinator of Apache 
 
 from __future__ import annotations
 
-from kafka.protocol.admin.acl import DescribeAclsRequest, DescribeAclsResponse
-from kafka.protocol.admin.groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-)
-from kafka.protocol.admin.transactions import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
-from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
-from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
-
 from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, TOPIC
 from kelr.lab.simulated.handlers.errors import Problem, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.model import TopicPartition
+from kelr.protocol.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 
 _MANY_KEYS = 4
 """The first version of FindCoordinator that asks for several at once."""
@@ -58,7 +58,6 @@ def find_coordinator(call: Call) -> Message:
     known = call.request.key_type in _KINDS or call.version == 0
     if call.version < _MANY_KEYS:
         return FindCoordinatorResponse(
-            version=call.version,
             error_code=code(_NO_COORDINATOR if known else "INVALID_REQUEST"),
             error_message="The coordinator is not available." if known else words("INVALID_REQUEST"),
             node_id=-1,
@@ -77,11 +76,11 @@ def find_coordinator(call: Call) -> Message:
         )
         for key in call.request.coordinator_keys
     ]
-    return FindCoordinatorResponse(version=call.version, coordinators=coordinators)
+    return FindCoordinatorResponse(coordinators=coordinators)
 
 
-def list_groups(call: Call) -> Message:
-    return ListGroupsResponse(version=call.version, error_code=0, groups=[])
+def list_groups(_call: Call) -> Message:
+    return ListGroupsResponse(error_code=0, groups=[])
 
 
 def describe_groups(call: Call) -> Message:
@@ -95,27 +94,24 @@ def describe_groups(call: Call) -> Message:
             protocol_type="",
             protocol_data="",
             members=[],
-            authorized_operations=None,
         )
         for group in call.request.groups
     ]
-    return DescribeGroupsResponse(version=call.version, groups=groups)
+    return DescribeGroupsResponse(groups=groups)
 
 
 def fetch_offsets(call: Call) -> Message:
     error = code("NOT_COORDINATOR")
     if call.version < _MANY_GROUPS:
-        return OffsetFetchResponse(version=call.version, topics=[], error_code=error)
+        return OffsetFetchResponse(topics=[], error_code=error)
     made = OffsetFetchResponse.OffsetFetchResponseGroup
     groups = [made(group_id=group.group_id, topics=[], error_code=error) for group in call.request.groups]
-    return OffsetFetchResponse(version=call.version, groups=groups)
+    return OffsetFetchResponse(groups=groups)
 
 
 def list_transactions(call: Call) -> Message:
     unknown = [state for state in call.request.state_filters if state not in _STATES]
-    return ListTransactionsResponse(
-        version=call.version, error_code=0, unknown_state_filters=unknown, transaction_states=[]
-    )
+    return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=[])
 
 
 def describe_transactions(call: Call) -> Message:
@@ -133,7 +129,7 @@ def describe_transactions(call: Call) -> Message:
         )
         for one in call.request.transactional_ids
     ]
-    return DescribeTransactionsResponse(version=call.version, transaction_states=states)
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def describe_producers(call: Call) -> Message:
@@ -146,7 +142,7 @@ def describe_producers(call: Call) -> Message:
         )
         for topic in call.request.topics
     ]
-    return DescribeProducersResponse(version=call.version, topics=topics)
+    return DescribeProducersResponse(topics=topics)
 
 
 def _producers(call: Call, topic: str, number: int) -> Message:
@@ -179,9 +175,7 @@ def describe_acls(call: Call) -> Message:
     if call.world.denied:
         allowed = call.world.allowed(CLUSTER, "DESCRIBE")
         problem = Problem("NONE") if allowed else Problem(DENIED[CLUSTER], words(DENIED[CLUSTER]))
-    return DescribeAclsResponse(
-        version=call.version, error_code=problem.code, error_message=problem.message, resources=[]
-    )
+    return DescribeAclsResponse(error_code=problem.code, error_message=problem.message, resources=[])
 
 
 APIS: tuple[Api, ...] = (

@@ -14,9 +14,9 @@ from kelr.lab.simulated.connection import asking_node
 from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.messages import replica_log_info
-from kelr.messages.dialects import Dialect
 from kelr.model import TopicPartition
+from kelr.protocol.dialects import Dialect
+from kelr.protocol.messages import replica_log_info
 
 _UNKNOWN = -1
 _WORDS = {
@@ -56,10 +56,9 @@ class LogInfo:
                 infos.append(self._info(call, topic_id, partition, wrong))
             if infos:
                 kind = self._response.TopicPartitionLogInfo
-                topics.append(kind(version=0, topic_id=topic_id, partition_log_info=infos))
+                topics.append(kind(topic_id=topic_id, partition_log_info=infos))
         fields = {} if self._kip else {"has_more_replica_log_info": more}
         return self._response(
-            version=0,
             broker_epoch=call.world.brokers[call.node].epoch,
             topic_partition_log_info_list=topics,
             **fields,
@@ -84,7 +83,6 @@ class LogInfo:
             else:
                 found = entry(call.world, call.node, TopicPartition(topic, partition))
         return self._response.TopicPartitionLogInfo.PartitionLogInfo(
-            version=0,
             partition=partition,
             last_written_leader_epoch=_UNKNOWN if found.last_epoch is None else found.last_epoch,
             current_leader_epoch=found.current_leader_epoch,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from kafka.protocol.consumer import FetchResponse
-
 from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Answer, Call, Later, Message, code
 from kelr.lab.simulated.world import HOST
+from kelr.protocol.messages import FetchResponse
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
@@ -28,12 +27,12 @@ def answer(call: Call) -> Answer:
     """Records of the metadata log, as soon as there are some or the client's time is over."""
     request, world = call.request, call.world
     if not world.allowed("cluster", "CLUSTER_ACTION"):
-        return _refused(call, "CLUSTER_AUTHORIZATION_FAILED")
+        return _refused("CLUSTER_AUTHORIZATION_FAILED")
     if call.version >= _CLUSTERS and request.cluster_id not in {None, world.cluster_id}:
-        return _refused(call, "INCONSISTENT_CLUSTER_ID")
+        return _refused("INCONSISTENT_CLUSTER_ID")
     wanted = _wanted(call)
     if wanted is None:
-        return _refused(call, "INVALID_REQUEST")
+        return _refused("INVALID_REQUEST")
     error = _unfit(call, wanted)
     if error != NONE:
         return _response(call, _partition(call, error=error))
@@ -87,20 +86,19 @@ def _read(call: Call, wanted: Message) -> Message:
 
 
 def _diverges(found: Message) -> bool:
-    return "diverging_epoch" in (found.tags or ())
+    return found.diverging_epoch is not None
 
 
 def _partition(
     call: Call, *, error: str = NONE, records: bytes = b"", diverging: tuple[int, int] | None = None
 ) -> Message:
-    kind, world, version = FetchResponse.FetchableTopicResponse.PartitionData, call.world, call.version
-    leader = kind.LeaderIdAndEpoch(version=version, leader_id=world.controller, leader_epoch=world.metadata.epoch)
+    kind, world = FetchResponse.FetchableTopicResponse.PartitionData, call.world
+    leader = kind.LeaderIdAndEpoch(leader_id=world.controller, leader_epoch=world.metadata.epoch)
     fields: dict[str, Message] = {"current_leader": leader}
     if diverging is not None:
         epoch, end = diverging
-        fields["diverging_epoch"] = kind.EpochEndOffset(version=version, epoch=epoch, end_offset=end)
-    made = kind(
-        version=version,
+        fields["diverging_epoch"] = kind.EpochEndOffset(epoch=epoch, end_offset=end)
+    return kind(
         partition_index=0,
         error_code=code(error),
         high_watermark=world.metadata.end if error == NONE else _NOBODY,
@@ -111,25 +109,20 @@ def _partition(
         records=records,
         **fields,
     )
-    made.tags = set(fields)
-    return made
 
 
 def _response(call: Call, partition: Message) -> Message:
     version, world = call.version, call.world
-    topic = FetchResponse.FetchableTopicResponse(
-        version=version, topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition]
-    )
-    response = FetchResponse(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=[topic])
+    topic = FetchResponse.FetchableTopicResponse(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])
+    response = FetchResponse(throttle_time_ms=0, error_code=0, session_id=0, responses=[topic])
     if version >= 17:
         node = world.controller
         response.node_endpoints = [
-            FetchResponse.NodeEndpoint(version=version, node_id=node, host=HOST, port=world.ports[node], rack=None)
+            FetchResponse.NodeEndpoint(node_id=node, host=HOST, port=world.ports[node], rack=None)
         ]
-        response.tags = {"node_endpoints"}
     return response
 
 
-def _refused(call: Call, error: str) -> Message:
+def _refused(error: str) -> Message:
     """The whole request is refused; nothing is told of its partitions."""
-    return FetchResponse(version=call.version, throttle_time_ms=0, error_code=code(error), session_id=0, responses=[])
+    return FetchResponse(throttle_time_ms=0, error_code=code(error), session_id=0, responses=[])

@@ -13,13 +13,13 @@ from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
 from kelr.lab.simulated.metadata_records import incarnation_id
-from kelr.messages import (
+from kelr.model import PartitionState, TopicPartition
+from kelr.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from kelr.model import PartitionState, TopicPartition
 
 _NOT_COMPARED = -1
 """A broker epoch that is not known, or not to be compared."""
@@ -34,16 +34,14 @@ def alter_partition(call: Call) -> Message:
     """A leader proposes ISRs; each partition is answered by itself."""
     request, world = call.request, call.world
     if not world.allowed(CLUSTER, "CLUSTER_ACTION"):
-        return _altered(call, DENIED[CLUSTER])
+        return _altered(DENIED[CLUSTER])
     sender = world.brokers.get(request.broker_id)
     if sender is None or sender.epoch != request.broker_epoch:
-        return _altered(call, "STALE_BROKER_EPOCH")
+        return _altered("STALE_BROKER_EPOCH")
     kind = AlterPartitionResponse.TopicData
     return _altered(
-        call,
         topics=[
             kind(
-                version=call.version,
                 topic_id=topic.topic_id,
                 partitions=[_alter_one(call, world.topic_of(topic.topic_id), one) for one in topic.partitions],
             )
@@ -54,10 +52,10 @@ def alter_partition(call: Call) -> Message:
 
 def _alter_one(call: Call, topic: str | None, asked: Message) -> Message:
     if topic is None:
-        return _partition(call, asked, "UNKNOWN_TOPIC_ID")
+        return _partition(asked, "UNKNOWN_TOPIC_ID")
     address, world = TopicPartition(topic, asked.partition_index), call.world
     if world.state(address) is None:
-        return _partition(call, asked, "UNKNOWN_TOPIC_OR_PARTITION")
+        return _partition(asked, "UNKNOWN_TOPIC_OR_PARTITION")
     epochs = {one.broker_id: one.broker_epoch for one in asked.new_isr_with_epochs} if call.version >= 3 else {}
     done = world.running.ask(
         events.PartitionAltered(
@@ -74,10 +72,10 @@ def _alter_one(call: Call, topic: str | None, asked: Message) -> Message:
     error = done.answers.get(address, done.error)
     # What the answer tells is the record that this request wrote: followers may have moved on since.
     written = next((change.after for change in done.changes if change.after.address == address), world.state(address))
-    return _partition(call, asked, error, written)
+    return _partition(asked, error, written)
 
 
-def _partition(call: Call, asked: Message, error: str, state: PartitionState | None = None) -> Message:
+def _partition(asked: Message, error: str, state: PartitionState | None = None) -> Message:
     told: dict[str, Message] = {}
     if error == NONE and state is not None:
         told = {
@@ -88,11 +86,11 @@ def _partition(call: Call, asked: Message, error: str, state: PartitionState | N
             "partition_epoch": state.partition_epoch or 0,
         }
     kind = AlterPartitionResponse.TopicData.PartitionData
-    return kind(version=call.version, partition_index=asked.partition_index, error_code=code(error), **told)
+    return kind(partition_index=asked.partition_index, error_code=code(error), **told)
 
 
-def _altered(call: Call, error: str = NONE, topics: list[Message] | None = None) -> Message:
-    return AlterPartitionResponse(version=call.version, throttle_time_ms=0, error_code=code(error), topics=topics or [])
+def _altered(error: str = NONE, topics: list[Message] | None = None) -> Message:
+    return AlterPartitionResponse(throttle_time_ms=0, error_code=code(error), topics=topics or [])
 
 
 def register_broker(call: Call) -> Message:
@@ -105,9 +103,7 @@ def register_broker(call: Call) -> Message:
         error = call.world.running.register(call.request.broker_id, clean=clean)
         registered = call.world.brokers.get(call.request.broker_id)
     epoch = registered.epoch if error == NONE and registered is not None else _NOT_COMPARED
-    return BrokerRegistrationResponse(
-        version=call.version, throttle_time_ms=0, error_code=code(error), broker_epoch=epoch
-    )
+    return BrokerRegistrationResponse(throttle_time_ms=0, error_code=code(error), broker_epoch=epoch)
 
 
 def _refusal(call: Call) -> str:

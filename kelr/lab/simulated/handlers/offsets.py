@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from kafka.protocol.consumer import (
+from kelr.lab.simulated.api import Api, Call, Message, code
+from kelr.lab.simulated.contents import Batch
+from kelr.lab.simulated.replicas import NONE, Replica, hosted
+from kelr.model import TopicPartition
+from kelr.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-
-from kelr.lab.simulated.api import Api, Call, Message, code
-from kelr.lab.simulated.contents import Batch
-from kelr.lab.simulated.replicas import NONE, Replica, hosted
-from kelr.model import TopicPartition
 from kelr.sources.records.batches import BatchHeader, read_header
 from kelr.sources.records.records import read_records
 
@@ -61,7 +60,6 @@ def list_offsets(call: Call) -> Message:
             found = result if isinstance(result, Found) else Found()
             partitions.append(
                 kind.ListOffsetsPartitionResponse(
-                    version=call.version,
                     partition_index=partition.partition_index,
                     error_code=code(result if isinstance(result, str) else NONE),
                     timestamp=found.timestamp_ms,
@@ -69,8 +67,8 @@ def list_offsets(call: Call) -> Message:
                     leader_epoch=found.leader_epoch,
                 )
             )
-        topics.append(kind(version=call.version, name=topic.name, partitions=partitions))
-    return ListOffsetsResponse(version=call.version, throttle_time_ms=0, topics=topics)
+        topics.append(kind(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(throttle_time_ms=0, topics=topics)
 
 
 def _offset(call: Call, topic: str, partition: Message) -> Found | str:
@@ -165,15 +163,14 @@ def offset_for_leader_epoch(call: Call) -> Message:
             epoch, end = (_UNKNOWN, _UNKNOWN) if isinstance(result, str) else result
             partitions.append(
                 kind.EpochEndOffset(
-                    version=call.version,
                     error_code=code(result if isinstance(result, str) else NONE),
                     partition=partition.partition,
                     leader_epoch=epoch,
                     end_offset=end,
                 )
             )
-        topics.append(kind(version=call.version, topic=topic.topic, partitions=partitions))
-    return OffsetForLeaderEpochResponse(version=call.version, throttle_time_ms=0, topics=topics)
+        topics.append(kind(topic=topic.topic, partitions=partitions))
+    return OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics)
 
 
 def _end_of(call: Call, topic: str, partition: Message) -> tuple[int, int] | str:

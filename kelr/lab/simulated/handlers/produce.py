@@ -8,13 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafka.protocol.producer import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
-
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, code
 from kelr.lab.simulated.batches import stamped
 from kelr.lab.simulated.leaders import CurrentLeaders
@@ -22,6 +15,12 @@ from kelr.lab.simulated.producers import Sent
 from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
 from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
+from kelr.protocol.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from kelr.simulation.logs import Acks, SimulatedLog
 from kelr.simulation.replication import Replication
 from kelr.sources.records.batches import MAGIC, BatchHeader, Compression, crc_matches, read_header
@@ -302,18 +301,17 @@ def _response(call: Call, done: list[tuple[Message, _Done]]) -> Message:
     for topic, one in done:
         if not topics or topics[-1][0] is not topic:
             named = {"topic_id": topic.topic_id} if version >= 13 else {"name": topic.name}
-            topics.append((topic, kind(version=version, partition_responses=[], **named)))
+            topics.append((topic, kind(partition_responses=[], **named)))
         topics[-1][1].partition_responses.append(_partition(kind.PartitionProduceResponse, version, one, leaders))
     tagged = {}
     if version >= 10 and leaders.told:
-        tagged["node_endpoints"] = leaders.endpoints(ProduceResponse.NodeEndpoint, version)
-    return ProduceResponse(version=version, responses=[made for _, made in topics], throttle_time_ms=0, **tagged)
+        tagged["node_endpoints"] = leaders.endpoints(ProduceResponse.NodeEndpoint)
+    return ProduceResponse(responses=[made for _, made in topics], throttle_time_ms=0, **tagged)
 
 
 def _partition(kind: type[Message], version: int, one: _Done, leaders: CurrentLeaders) -> Message:
     if isinstance(one, Appended):
         return kind(
-            version=version,
             index=one.address.partition,
             error_code=code(NONE),
             base_offset=one.base_offset,
@@ -325,9 +323,8 @@ def _partition(kind: type[Message], version: int, one: _Done, leaders: CurrentLe
     tagged = {}
     if version >= 10 and one.error == NOT_LEADER:
         leader, epoch = leaders.of(one.address)
-        tagged["current_leader"] = kind.LeaderIdAndEpoch(version=version, leader_id=leader, leader_epoch=epoch)
+        tagged["current_leader"] = kind.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
     return kind(
-        version=version,
         index=one.address.partition,
         error_code=code(one.error),
         base_offset=_UNKNOWN,
@@ -347,7 +344,6 @@ def init_producer_id(call: Call) -> Message:
     elif not (world.allowed("cluster", "IDEMPOTENT_WRITE") or world.allowed("topic", "WRITE")):
         error = "CLUSTER_AUTHORIZATION_FAILED"
     return InitProducerIdResponse(
-        version=call.version,
         throttle_time_ms=0,
         error_code=code(error),
         producer_id=world.contents.producers.new_id() if error == NONE else _UNKNOWN,

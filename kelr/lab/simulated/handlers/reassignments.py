@@ -8,13 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafka.protocol.admin.topics import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
-
 from kelr.controller import events
 from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Api, Call, Message, Nodes
@@ -24,6 +17,12 @@ from kelr.lab.simulated.handlers.forwarding import forwarded
 from kelr.lab.simulated.handlers.placing import by_hand
 from kelr.lab.simulated.world import World
 from kelr.model import PartitionState, TopicPartition
+from kelr.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from kelr.simulation.alike import STAND_IN
 
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
@@ -106,7 +105,6 @@ def _refused(call: Call, problem: Problem) -> Message:
 
 def _answer(call: Call, problem: Problem, responses: Sequence[Message]) -> Message:
     return AlterPartitionReassignmentsResponse(
-        version=call.version,
         allow_replication_factor_change=call.version < 1 or bool(call.request.allow_replication_factor_change),
         error_code=problem.code,
         error_message=problem.message,
@@ -121,18 +119,18 @@ def list_all(call: Call) -> Message:
     """The partitions whose replicas are being changed."""
     world = call.world
     if not world.allowed(CLUSTER, "DESCRIBE"):
-        return _listed(call, Problem(DENIED[CLUSTER], words(DENIED[CLUSTER])), {})
+        return _listed(Problem(DENIED[CLUSTER], words(DENIED[CLUSTER])), {})
     found: dict[str, list[Message]] = {}
     for address in _asked(call):
         state = world.running.cluster.controller.partitions.get(address)
         if state is not None and (state.adding or state.removing):
             found.setdefault(address.topic, []).append(_ongoing(state))
-    return _listed(call, Problem(NONE), found)
+    return _listed(Problem(NONE), found)
 
 
-def list_timed_out(call: Call) -> Message:
+def list_timed_out(_call: Call) -> Message:
     """What a broker answers that did not reach the controller."""
-    return _listed(call, Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT")), {})
+    return _listed(Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT")), {})
 
 
 def _asked(call: Call) -> Iterator[TopicPartition]:
@@ -156,10 +154,9 @@ def _ongoing(state: PartitionState) -> Message:
     )
 
 
-def _listed(call: Call, problem: Problem, found: dict[str, list[Message]]) -> Message:
+def _listed(problem: Problem, found: dict[str, list[Message]]) -> Message:
     made = ListPartitionReassignmentsResponse.OngoingTopicReassignment
     return ListPartitionReassignmentsResponse(
-        version=call.version,
         error_code=problem.code,
         error_message=problem.message,
         topics=[made(name=topic, partitions=partitions) for topic, partitions in found.items()],

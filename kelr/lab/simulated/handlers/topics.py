@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from kafka.protocol.admin.topics import (
+from kelr.lab.simulated.api import Api, Nodes
+from kelr.lab.simulated.handlers import create_partitions, create_topics, delete_topics
+from kelr.lab.simulated.handlers.describe_partitions import describe
+from kelr.lab.simulated.handlers.forwarding import forwarded
+from kelr.protocol.messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -12,11 +16,6 @@ from kafka.protocol.admin.topics import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-
-from kelr.lab.simulated.api import Api, Nodes
-from kelr.lab.simulated.handlers import create_partitions, create_topics, delete_topics
-from kelr.lab.simulated.handlers.describe_partitions import describe
-from kelr.lab.simulated.handlers.forwarding import forwarded
 
 APIS: tuple[Api, ...] = (
     Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, (0, 0), describe),

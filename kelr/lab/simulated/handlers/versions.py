@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
-
 from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes, code
 from kelr.lab.simulated.metadata_records import OLDEST_METADATA_VERSION, metadata_version
 from kelr.lab.simulated.world import World
-from kelr.messages.dialects import Dialect
 from kelr.model import ELR_FEATURE, LOG_INFO_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE
+from kelr.protocol.dialects import Dialect
+from kelr.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -21,25 +20,20 @@ def api_versions(table: Apis) -> Sequence[Api]:
 
     def handle(call: Call) -> Message:
         if call.version >= 3 and not _says_who_it_is(call.request):
-            return ApiVersionsResponse(
-                version=call.version, throttle_time_ms=0, error_code=code("INVALID_REQUEST"), api_keys=[]
-            )
+            return ApiVersionsResponse(throttle_time_ms=0, error_code=code("INVALID_REQUEST"), api_keys=[])
         kind = Nodes.CONTROLLERS if call.node in call.world.controllers else Nodes.BROKERS
         spoken = {**table, own.key: own}
         answer = ApiVersionsResponse(
-            version=call.version,
             throttle_time_ms=0,
             error_code=0,
             api_keys=[
-                ApiVersionsResponse.ApiVersion(
-                    version=call.version, api_key=key, min_version=api.versions[0], max_version=api.versions[1]
-                )
+                ApiVersionsResponse.ApiVersion(api_key=key, min_version=api.versions[0], max_version=api.versions[1])
                 for key, api in sorted(spoken.items())
                 if kind in api.nodes
             ],
         )
         if call.version >= 3:
-            _features(answer, call.world, call.version)
+            _features(answer, call.world)
         return answer
 
     own = Api(ApiVersionsRequest, ApiVersionsResponse, (0, 4), handle, Nodes.ALL)
@@ -67,20 +61,17 @@ def supported(world: World) -> Mapping[str, tuple[int, int]]:
     return {name: newest.get(name, (0, 1)) for name in levels(world)}
 
 
-def _features(answer: Message, world: World, version: int) -> None:
+def _features(answer: Message, world: World) -> None:
     known, finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
     answer.supported_features = [
-        known(version=version, name=name, min_version=low, max_version=high)
-        for name, (low, high) in supported(world).items()
+        known(name=name, min_version=low, max_version=high) for name, (low, high) in supported(world).items()
     ]
     if world.spec.api_key is not None:
         low = 0 if world.spec.log_info is Dialect.KIP else 1
-        answer.supported_features.append(
-            known(version=version, name=LOG_INFO_FEATURE, min_version=low, max_version=world.spec.api_key)
-        )
+        answer.supported_features.append(known(name=LOG_INFO_FEATURE, min_version=low, max_version=world.spec.api_key))
     answer.finalized_features_epoch = 1
     answer.finalized_features = [
-        finalized(version=version, name=name, max_version_level=level, min_version_level=level)
+        finalized(name=name, max_version_level=level, min_version_level=level)
         for name, level in levels(world).items()
         if level
     ]
