@@ -363,7 +363,7 @@ def _encoder(kind: type[Struct], version: int, flexible: bool | None = None) -> 
     present = [field for field in kind.FIELDS.values() if _holds(field.versions, version)]
     plain = [(field.name, _value_encoder(field, version, flexible)) for field in present if field.tag is None]
     tagged = sorted(
-        (field.tag, field.name, _value_encoder(field, version, flexible), _left_out(field))
+        (field.tag, field.name, _value_encoder(field, version, flexible), field.given())
         for field in present
         if field.tag is not None
     )
@@ -372,20 +372,13 @@ def _encoder(kind: type[Struct], version: int, flexible: bool | None = None) -> 
         if not tagged:
             return b"\x00"
         values = ((tag, getattr(message, name), write, default) for tag, name, write, default in tagged)
-        given = [(tag, write(value)) for tag, value, write, default in values if value not in default]
+        given = [(tag, write(value)) for tag, value, write, default in values if value != default]
         parts = (uvarint_bytes(tag) + uvarint_bytes(len(data)) + data for tag, data in given)
         return uvarint_bytes(len(given)) + b"".join(parts)
 
     if not flexible:
         return lambda message: b"".join([write(getattr(message, name)) for name, write in plain])
     return lambda message: b"".join([write(getattr(message, name)) for name, write in plain]) + tail(message)
-
-
-def _left_out(field: Field) -> Sequence[Any]:
-    """The values of a tagged field that it is not sent with."""
-    if field.struct is not None and not field.is_array:
-        return (None, field.struct())
-    return (field.given(),)
 
 
 def _value_encoder(field: Field, version: int, flexible: bool) -> Encoder:

@@ -16,7 +16,7 @@ from kelr.engine.checkup.metadata_versions import version_name
 from kelr.lab.locks import locked_versions
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, Features
 from kelr.protocol import metadata_records as metadata
-from kelr.sources.live.failures import error_name
+from kelr.protocol.error_codes import error_name
 from kelr.sources.log_info_key import FIRST_FREE_KEY
 from tests.differential.versions import numbers
 from tests.follow.facts import Facts, Name, artifacts_of, jars_of, named_classes, read_facts
@@ -86,7 +86,7 @@ def in_detail(one: Difference) -> Iterator[str]:
 def gaps(kafka: str, facts: Facts) -> Iterator[Difference]:
     """What kelr's own code lacks of a release."""
     for name, schema in schemas.MESSAGES.items():
-        for text in schemas.differences(name, schema.json, kafka):
+        for text in schemas.differences(name, schema.SCHEMA, kafka):
             yield _gap("message", name, text=f"kelr has another schema: {text}")
     for (kind, *more), value in facts.items():
         if kind == "message" and len(more) == 1 and value.startswith("metadata,"):
@@ -118,7 +118,7 @@ def _record_gap(name: str, value: str) -> Iterator[Difference]:
     match = re.fullmatch(r"metadata, versions (?:\d+-)?(\d+), .*key (\d+)", value)
     assert match is not None, value
     newest, key = int(match[1]), int(match[2])
-    read = next((made.max_version for made in metadata.CLASSES.values() if made.json["apiKey"] == key), None)
+    read = next((made.newest() for made in metadata.CLASSES.values() if key == made.API_KEY), None)
     if read is None:
         yield _gap("record", name, text=f"kelr does not read it ({value})")
     elif read < newest:
