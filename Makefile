@@ -10,11 +10,13 @@ MAKEFLAGS += --no-builtin-rules
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SPARK := $(VENV)/.ready-with-spark
 DEMO_VENV := .venv-demo
 DEMO_READY := $(DEMO_VENV)/.ready
 MUTATION_VENV := .venv-mutation
 MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
+PIP_LOCK := requirements-pip.lock
 FLEET_LOCK := requirements-fleet.lock
 MUTATION_LOCK := requirements-mutation.lock
 DOCS_VENV := .venv-docs
@@ -48,13 +50,13 @@ build/tree: FORCE
 	@rm -rf build/tree && mkdir -p build/tree && cp -Rp kelr build/tree/kelr && cp -Rp commands build/tree/kelr/commands
 FORCE:
 
-typecheck: $(READY) build/tree  ## Check types
+typecheck: $(SPARK) build/tree  ## Check types
 	cd build/tree && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p kelr
 
 imports: $(READY) build/tree  ## Check that the layers import only what they may
 	cd build/tree && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
-# Spark needs a Java of the system's own, which the tests cannot bring.
+# Spark needs a Java of the system's own, which the tests cannot bring. Said before anything else is done.
 spark-java: $(READY)
 	@$(BIN)/python -m kelr.fleet.java
 
@@ -73,6 +75,9 @@ TESTS_rest := $(addprefix --ignore=,tests/cluster $(TESTS_fleet) $(TESTS_command
 
 pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@$(BESIDE) $(RUNS)
+
+# Those with clusters begin while Spark is installed: they need none.
+$(addprefix pytest-,fleet commands rest): $(SPARK)
 
 # What a run prints is shown when it has ended. 5: nothing was chosen.
 .PHONY: $(RUNS)
@@ -116,14 +121,14 @@ kerberos: $(READY)  ## Log in with Kerberos, on a KDC and brokers of its own; sa
 	$(UNSET) $(BIN)/pytest -m longer tests/cluster/test_kerberos.py
 
 # What make test tries at some moments only, at all of them.
-longer: spark-java interrupts  ## Kill processes at every moment, and what else takes many minutes without a cluster
+longer: spark-java $(SPARK) interrupts  ## Kill processes at every moment, and what else takes many minutes without a cluster
 	$(UNSET) $(BIN)/pytest -m longer --ignore=tests/cluster
 
 # Beside two busy processes, which are to make steps slow: JOBS=8 does the same. EACH=500, ONLY="recover undo" for one command of them.
 interrupts: SEED := 966
 interrupts: EACH := 12
 interrupts: JOBS := 1
-interrupts: spark-java  ## Ctrl-C at moments all over each command: 12 of each (EACH=, SEED=, JOBS=, ONLY=)
+interrupts: spark-java $(SPARK)  ## Ctrl-C at moments all over each command: 12 of each (EACH=, SEED=, JOBS=, ONLY=)
 	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) --jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) $(if $(ONLY),--only "$(ONLY)") --real
 
@@ -164,13 +169,13 @@ scale: $(READY)  ## Measure describe at scale; needs a quiet machine
 	$(UNSET) $(BIN)/python -m benchmarks.scale $(SCALE_ARGS)
 
 # Some minutes for each million: rows a second of every step, with one core and with two, and the driver's memory.
-fleet-bench: spark-java  ## Measure kelr fleet; FLEET_ARGS="--states 10000000 --partitions 10000000" chooses sizes
+fleet-bench: spark-java $(SPARK)  ## Measure kelr fleet; FLEET_ARGS="--states 10000000 --partitions 10000000" chooses sizes
 	$(UNSET) $(BIN)/python -m benchmarks.fleet $(FLEET_ARGS)
 
 FLEET_DEMO := build/fleet-demo
 # Each step is over before a JVM would gain by compiling better.
 fleet-demo: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-fleet-demo: spark-java  ## Show a fleet on paper, and what kelr fleet finds in it; KEEP=1 keeps the lake
+fleet-demo: spark-java $(SPARK)  ## Show a fleet on paper, and what kelr fleet finds in it; KEEP=1 keeps the lake
 	@rm -rf $(FLEET_DEMO); mkdir -p build; begun=$$SECONDS; \
 	say() { echo; echo "\$$ kelr fleet $$*"; $(UNSET) $(BIN)/kelr fleet "$$@"; }; \
 	say generate $(FLEET_DEMO)/fleet --clusters 4 --partitions 1500 --weeks 2 --seed 966; \
@@ -214,6 +219,8 @@ zipapp: $(READY) $(RUN_LOCK)  ## Build one file with everything in it, for machi
 	$(BIN)/python packaging/single_file.py dist
 
 lock:  ## Choose the newest versions for the tests again (needs uv)
+	echo pip | uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		--upgrade --output-file $(PIP_LOCK) -
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
 		--upgrade --extra lab --group dev --output-file $(LOCK) pyproject.toml
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
@@ -228,32 +235,41 @@ lock:  ## Choose the newest versions for the tests again (needs uv)
 clean:  ## Remove everything that was made here
 	rm -rf $(VENV) $(DEMO_VENV) $(MUTATION_VENV) $(DOCS_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# The stamp is written last, so that an environment that was only half made is made again from the start.
+# The stamp is written last, so that an environment that was only half made is made again from the start. Of the time of the pip
+# that Python 3.11 brings, two thirds go into looking at every file of an index: a newer one comes first.
 define make_venv
 	@test -n "$(PYTHON)" || { echo "make: kelr needs Python 3.11 or newer; give its path with PYTHON=..." >&2; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) has no venv module" \
 		"(on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	rm -rf $(1)
 	"$(PYTHON)" -m venv $(1)
+	$(1)/bin/python $(PIP) install --no-compile --require-hashes -r $(PIP_LOCK)
 endef
 
 PIP := -m pip --disable-pip-version-check --quiet
 
-# PySpark comes as source only; what builds it is among the locked packages. Its wheel is unpacked at once: packing it (12 of 20 s)
-# gains nothing. kelr is compiled here once, not by each of the runs beside each other.
-$(READY): $(LOCK) $(FLEET_LOCK) pyproject.toml
+# Compiled once, by every core and without the packages' own tests: pip would do it on one core, the runs beside each other each.
+COMPILE := -m compileall -q -j 0 -x '/site-packages/.*/tests/'
+
+$(READY): $(LOCK) pyproject.toml
 	$(call make_venv,$(VENV))
-	$(BIN)/python $(PIP) install --require-hashes -r $(LOCK)
-	$(BIN)/python $(PIP) install --require-hashes --no-build-isolation --config-settings=--build-option=--compression=stored -r $(FLEET_LOCK)
-	$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m compileall -q kelr commands
+	$(BIN)/python $(PIP) install --no-compile --require-hashes -r $(LOCK)
+	$(BIN)/python $(PIP) --quiet install --no-deps --no-build-isolation --editable .
+	$(BIN)/python $(COMPILE) $(VENV)/lib kelr commands
+	touch $@
+
+# PySpark comes as source only; what builds it is among the locked packages. Its wheel is unpacked at once: packing it (12 of 20 s)
+# gains nothing.
+$(SPARK): $(READY) $(FLEET_LOCK)
+	$(BIN)/python $(PIP) install --no-compile --require-hashes --no-build-isolation --config-settings=--build-option=--compression=stored -r $(FLEET_LOCK)
+	$(BIN)/python $(COMPILE) $(VENV)/lib
 	touch $@
 
 # The demo runs with what the tests ran with.
 $(DEMO_READY): $(LOCK) pyproject.toml
 	$(call make_venv,$(DEMO_VENV))
 	$(DEMO_VENV)/bin/python $(PIP) install --require-hashes -r $(LOCK)
-	$(DEMO_VENV)/bin/python $(PIP) install --no-deps --no-build-isolation --editable '.[lab]'
+	$(DEMO_VENV)/bin/python $(PIP) --quiet install --no-deps --no-build-isolation --editable '.[lab]'
 	touch $@
 
 $(MUTATION_READY): $(LOCK) $(MUTATION_LOCK) pyproject.toml
