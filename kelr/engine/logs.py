@@ -301,6 +301,20 @@ class KnownLogs:
         ]
         return max(starts, default=own)
 
+    def begins_anew(self, replica: int) -> int | None:
+        """Of a log with remote storage: where another one begins that goes on before it, if this one was truncated to
+        before its first segment, and so begins there (docs/remote-storage.md). None: it was not.
+
+        Then it begins where one of the other's leader epochs ends. Retention moves a start to where a segment ends.
+        """
+        start = self.ranked[replica].log_start or 0
+        starts = (
+            other.log_start or 0
+            for other in self.ranked.values()
+            if any(part.end == start for part in segments(other) or ())
+        )
+        return min((one for one in starts if one < start), default=None)
+
     def perhaps_truncated(self, replica: int) -> frozenset[tuple[int, int, int]]:
         """What this replica may truncate to follow a leader whose log nobody read, as long as that one holds everything
         committed: what is above its own high watermark, and what another log that was heard holds otherwise, since no

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from kelr.engine.case import Case
-from kelr.engine.logs import Ranges, count_distinct, ranges_of
+from kelr.engine.logs import Ranges, count_distinct, ranges_of, records_of
 from kelr.engine.loss_words import gone_in_words, maybe_cut, not_read
 from kelr.engine.quorum_words import promised_by_log
 from kelr.engine.words import agree, brokers, plural
@@ -84,14 +84,15 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     unheard = (*(other for other in case.state.replicas if other not in ranked), *case.former_members)
     if replica not in ranked:
         return _loss_unheard(case, replica, guaranteed, unheard)
-    best = case.logs.best
+    best, late = case.logs.best, _begins_late(case, replica)
+    guaranteed = guaranteed and not late
     agreements = {other: case.logs.agreement(other, replica) for other in ranked}
     if None in agreements.values():
         return _loss_uncounted(case, replica, guaranteed, unheard)
     count = _count(case, replica, unheard)
     agrees_to = agreements[best.replica] if best is not None else None
     lost, perhaps = lost_data(case), may_have_lost(case, electing=replica)
-    refuted = _refuted(case, replica, count, lost, perhaps)
+    refuted = "; ".join(filter(None, (late, _refuted(case, replica, count, lost, perhaps))))
     grade, reason = _grade(case, replica, guaranteed, count, refuted)
     # Nothing bounds what an unread log holds, or what those held besides that have lost data: a record that was on
     # their disks alone is on no log any more. A committed one was on min ISR replicas.
@@ -119,6 +120,18 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
         lost_ranges=_lost_ranges(case, best, agrees_to),
         truncations=_truncations(case, replica),
         reason=reason,
+    )
+
+
+def _begins_late(case: Case, replica: int) -> str:
+    """Why a member of the ISR, too, may lose what was committed, in a topic with remote storage; empty where not."""
+    start = case.logs.begins_anew(replica) if case.config.remote_storage else None
+    if start is None:
+        return ""
+    begins = case.logs.ranked[replica].log_start or 0
+    return (
+        f"the log of {replica} begins at {begins}, another one at {start}: Kafka deletes what is in remote storage"
+        f" before {begins} once {replica} leads"
     )
 
 
@@ -174,6 +187,9 @@ def _count(case: Case, elected: int, unheard: tuple[int, ...]) -> _Count:
     others = [other for other in logs.ranked if other != elected]
     lost = frozenset(part for other in others for part in logs.missing(other, elected))
     perhaps = {part for other in others for part in logs.perhaps_missing(other, elected)}
+    if case.config.remote_storage and logs.begins_anew(elected) is not None:
+        begins = logs.ranked[elected].log_start
+        perhaps |= {part for other in others for part in records_of(logs.ranked[other], below=begins)}
     committed = frozenset(
         part for other in others for part in logs.missing(other, elected, below=logs.known_committed(other))
     )

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from kelr.controller import ELR_4_3
-from kelr.engine import decide
+from kelr.engine import case_of, decide
+from kelr.engine.loss import loss_of_electing
 from kelr.model import (
     LOG_DIRECTORY,
     AdviceAction,
+    Bounds,
     Damage,
     DamageKind,
     Decision,
@@ -366,3 +368,26 @@ def test_a_topic_whose_records_are_elsewhere_is_named_and_its_losses_are_unknown
     losses = [one.loss for one in found.elections if one.loss is not None]
     assert losses
     assert all(loss.grade is Grade.UNKNOWN and config in loss.reason for loss in losses)
+
+
+def test_where_retention_moved_the_start_nothing_is_lost() -> None:
+    """Broker 1 has been down since: its disk knows of no retention."""
+    said = fate(
+        remote(3, (0, 100), (1, 200), start=70, disk=150), remote(1, (0, 100), disk=90), state=WAITING, live=(3,)
+    )
+    known = "Remote storage has offsets 70..149, as 3 knows; the log of broker 2 was not read, and may tell of more."
+    assert said == f"{known} Electing 3 keeps all of it."
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("state", [LED, leaderless((3, 1, 2), elr=(3,), last_known=(3,))])
+def test_a_member_whose_log_begins_anew_proves_nothing(state: PartitionState, enabled: bool) -> None:
+    """It is in sync, and once it leads the rest is deleted in remote storage (seen on 4.4.0)."""
+    logs = [remote(3, (2, 80), start=60, disk=80), silent(1), remote(2, (0, 60), (2, 80), disk=80)]
+    snapshot = snapshot_of(replace(state, isr=(*state.isr, 3)), cluster_of(live=(2, 3), fenced=(1,)), logs)
+    configs = {topic: replace(config, remote_storage=enabled) for topic, config in snapshot.configs.items()}
+    case = case_of(replace(snapshot, configs=configs), snapshot.partitions[0], ELR_4_3)
+    loss = loss_of_electing(case, 3)
+    assert loss.grade is (Grade.UNKNOWN if enabled else Grade.PROVEN_NONE)
+    assert ("Kafka deletes what is in remote storage before 60 once 3 leads" in loss.reason) is enabled
+    assert loss.committed == (Bounds(0) if enabled else Bounds(0, 0))

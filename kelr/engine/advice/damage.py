@@ -184,12 +184,12 @@ def _remote_storage(case: Case, _situation: Situation) -> Iterator[Damage]:
     (RemoteLogManager: isRemoteSegmentWithinLeaderEpochs, cleanupExpiredRemoteLogSegments; docs/remote-storage.md)."""
     if not case.config.remote_storage:
         return
-    holders = [log for log in case.logs.ranked.values() if _remote_end(log) > (log.log_start or 0)]
+    holders = [log for log in case.logs.ranked.values() if _remote_end(log) > _remote_start(case)]
     holder = max(holders, key=lambda log: (_remote_end(log), -(log.log_start or 0)), default=None)
     if holder is None:
         yield Damage(DamageKind.REMOTE_STORAGE, f"The topic has remote storage; what is there is not known.{_LEADS}")
         return
-    there = offsets_in_words([(holder.log_start or 0, _remote_end(holder) - 1)])
+    there = offsets_in_words([(_remote_start(case), _remote_end(holder) - 1)])
     more = f"; {not_read(case.logs.unranked)}, and may tell of more" if case.logs.unranked else ""
     known = f"Remote storage has {there}, as {holder.replica} knows{more}."
     if case.state.leader in case.electable:
@@ -212,9 +212,15 @@ def _remote_end(log: ReplicaLog) -> int:
     return max(log.local_start or 0, log.remote_end or 0)
 
 
+def _remote_start(case: Case) -> int:
+    """Where what is in remote storage begins: retention there moves it, and a broker that is down does not know."""
+    logs = case.logs
+    return max((log.log_start or 0 for one, log in logs.ranked.items() if logs.begins_anew(one) is None), default=0)
+
+
 def _fate(case: Case, elected: ReplicaLog, holder: ReplicaLog) -> Iterator[str]:
     """What electing this replica does to what is in remote storage, by the log that knows most of it."""
-    start, end = holder.log_start or 0, _remote_end(holder)
+    start, end, anew = _remote_start(case), _remote_end(holder), case.logs.begins_anew(elected.replica)
     agreed = case.logs.agreement(holder.replica, elected.replica)
     newer = min((part.epoch for part in segments(elected) or ()), default=None)
     there = [part.epoch for part in segments(holder) or () if part.start < end]
@@ -224,7 +230,7 @@ def _fate(case: Case, elected: ReplicaLog, holder: ReplicaLog) -> Iterator[str]:
     if agreed is None:
         yield "keeps of it what both logs hold; where they part is not known."
         return
-    if (elected.log_start or 0) > start:
+    if anew is not None:
         begins = elected.log_start or 0
         yield f"has Kafka delete {offsets_in_words([(start, min(begins, end) - 1)])} of it: its log begins at {begins}."
     if agreed < end:
@@ -233,19 +239,19 @@ def _fate(case: Case, elected: ReplicaLog, holder: ReplicaLog) -> Iterator[str]:
             f"cuts off {cut} of it: they stay there, no consumer gets them any more, and Kafka deletes them once the"
             " topic begins with a newer leader epoch."
         )
-    elif (elected.log_start or 0) <= start:
+    elif anew is None:
         yield "keeps all of it."
-    anew = [log.replica for log in case.logs.ranked.values() if _begins_anew(case, log, elected)]
-    if anew:
-        drops = agree(len(anew), "drops its log and begins", "drop their logs and begin")
+    others = [log.replica for log in case.logs.ranked.values() if _is_to_begin_anew(case, log, elected)]
+    if others:
+        drops = agree(len(others), "drops its log and begins", "drop their logs and begin")
         yield (
-            f"Then {joined(anew)} {drops} at {agreed}: once {joined(anew, 'or')} leads, also by a clean election, Kafka"
-            f" deletes what is there before {agreed}, unless its log begins by then where the leader's does (kelr"
+            f"Then {joined(others)} {drops} at {agreed}: once {joined(others, 'or')} leads, also by a clean election,"
+            f" Kafka deletes what is there before {agreed}, unless its log begins by then where the leader's does (kelr"
             " log-info)."
         )
 
 
-def _begins_anew(case: Case, log: ReplicaLog, elected: ReplicaLog) -> bool:
+def _is_to_begin_anew(case: Case, log: ReplicaLog, elected: ReplicaLog) -> bool:
     """Whether a follower truncates to before its first segment: then its log begins there, and not where the leader's
     does, as long as the leader has the next records on its disk (`UnifiedLog.truncateTo`)."""
     agreed = case.logs.agreement(log.replica, elected.replica)
