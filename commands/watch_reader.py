@@ -179,7 +179,7 @@ class DetailJob:
                 logs.update(page.snapshot.logs)
                 for one in page.decisions:
                     at = TopicPartition(one.topic, one.partition)
-                    details[at] = Detail(one, page.snapshot.taken_at_ms)
+                    details[at] = Detail(one, page.snapshot.taken_at_ms, tuple(page.snapshot.logs.get(at, ())))
         except KelrError:
             self._reader.close()
             raise

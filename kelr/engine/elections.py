@@ -18,7 +18,7 @@ from kelr.engine.rule_docs import (
     RECOVERY_QUORUM_HEARD,
 )
 from kelr.engine.steps import standing_of, steps_of
-from kelr.engine.words import brokers, former_in_words, ids, joined
+from kelr.engine.words import agree, brokers, former_in_words, ids, joined
 from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Grade, Loss, Outcome, PartitionState, Step
 
 
@@ -111,9 +111,9 @@ def _handed_over(case: Case, elected: int) -> Loss | None:
 
 def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str:
     if leader is None:
-        return f"elects nobody: Kafka answers {error}"
+        return f"Kafka refuses: {error}"
     if leader not in case.electable:
-        return f"broker {leader} is {case.status(leader)}: it would be the leader on paper only"
+        return f"broker {leader} is {case.status(leader)}: it would be the recorded leader only"
     if kind is ElectionType.PREFERRED and leader != case.state.replicas[0]:
         return f"the preferred replica, {case.state.replicas[0]}, cannot lead now"
     return ""
@@ -207,7 +207,7 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
         note = f"{former_in_words(former)}, so the quorum cannot be heard"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, note=note)
     if missing:
-        note = f"waits for the log of {joined(missing)}"
+        note = f"needs {agree(len(missing), 'log', 'logs')} of {joined(missing)}"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, waits_for=missing, note=note)
     return _longest(case, ElectionType.LONGEST_LOG_BALANCED, steps, designations, must_be_best=True)
 
@@ -215,7 +215,7 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
 def _aggressive(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     """The best log among the live replicas that were heard."""
     heard = tuple(replica for replica in case.live if replica in case.logs.heard)
-    evidence = f"heard and live: {ids(heard)}" if heard else "no live replica was heard"
+    evidence = f"heard and live: {ids(heard)}" if heard else "no live log was read"
     steps = (ANY_REPLICA_HEARD.step(bool(heard), evidence),)
     return _longest(case, ElectionType.LONGEST_LOG_AGGRESSIVE, steps, designations, must_be_best=False)
 
@@ -234,11 +234,13 @@ def _longest(
         ranked = LOGS_CAN_BE_RANKED.step(False, note)
         return Outcome(kind, None, steps=(*steps, ranked), note=note)
     if best is None or best_live is None:
-        return Outcome(kind, None, steps=steps, note="no live replica was heard")
+        return Outcome(kind, None, steps=steps, note="no live log was read")
     if must_be_best and not case.logs.is_best(best_live.replica):
         evidence = f"{best.replica} has the best log and is {case.status(best.replica)}"
         live = BEST_LOG_IS_LIVE.step(False, evidence)
-        return Outcome(kind, None, steps=(*steps, live), waits_for=(best.replica,), note=f"waits for {best.replica}")
+        return Outcome(
+            kind, None, steps=(*steps, live), waits_for=(best.replica,), note=f"needs broker {best.replica} live"
+        )
     epoch = "no epoch" if best_live.last_epoch is None else f"last epoch {best_live.last_epoch}"
     evidence = f"{best_live.replica}: {epoch}, log end {best_live.log_end}"
     chosen = BEST_LOG.step(True, evidence)

@@ -187,7 +187,8 @@ def _cleared(case: Case, change: Change) -> str:
     if change.after.leader is not None or case.rules.elr or not case.elr or change.after.elr:
         return ""
     return (
-        f"nobody is elected, and the leftover ELR {ids(case.elr)} is cleared: none of it is elected on its return then"
+        f"Kafka elects no leader, and the leftover ELR {ids(case.elr)} is cleared:"
+        " none of it is elected on its return then"
     )
 
 

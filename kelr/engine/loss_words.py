@@ -139,7 +139,7 @@ def _counted(loss: Loss) -> str:
         return "Nothing that was committed; what else is UNKNOWN" if proven else unknown
     if total.none:
         return "Nothing"
-    offsets = f"{amount_in_words(total)}{_where(loss)}"
+    offsets = f"{amount_in_words(total)}{where_in_words(loss)}"
     if total.at_most is None and not proven:
         offsets = f"UNKNOWN, {offsets}"
     if proven:
@@ -153,7 +153,7 @@ def _counted(loss: Loss) -> str:
     return f"{offsets}; {loss.committed} of them committed"
 
 
-def _where(loss: Loss) -> str:
+def where_in_words(loss: Loss) -> str:
     """The offsets, where one range holds exactly as many as are known to be lost."""
     if loss.total is None or len(loss.lost_ranges) != 1:
         return ""

@@ -101,7 +101,7 @@ class Contested:
         if advice.action in _WANTED_BACK and advice.replica is not None:
             self._wanted.setdefault(advice.replica, []).append(address)
         unread = advice.action is AdviceAction.GET_MORE_INFORMATION
-        for broker in _unwelcome(decision):
+        for broker in unwelcome(decision):
             (self._to_be_read if unread else self._unwelcome).setdefault(broker, []).append(address)
 
     def __iter__(self) -> Iterator[str]:
@@ -124,7 +124,7 @@ class Contested:
             )
 
 
-def _unwelcome(decision: Decision) -> Iterator[int]:
+def unwelcome(decision: Decision) -> Iterator[int]:
     """Brokers that this partition's advice needs down until it has a leader."""
     advice = decision.advice
     yield from advice.keep_down

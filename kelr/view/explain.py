@@ -1,4 +1,4 @@
-"""An explanation as an engineer reads it aloud: one sentence, the logs, what Kafka does by itself, the choices, advice.
+"""An explanation that is read once: the verdict, what to do and what it costs first, then the evidence.
 
 Nothing is computed here: every line is a field of the `Decision`.
 """
@@ -13,32 +13,50 @@ from typing import Any
 
 from kelr.controller import RULE_SETS
 from kelr.engine.advice.commands import STOCK_CONNECTION
-from kelr.engine.words import joined
-from kelr.model import AdviceAction, Decision, ElectedBy, ElectionType, KeptOut, Situation, Step
-from kelr.view.columns import Column, Fact, Json, View
-from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
+from kelr.engine.loss_words import PROMISE
+from kelr.engine.words import in_short, joined
+from kelr.model import (
+    Advice,
+    AdviceAction,
+    Decision,
+    ElectedBy,
+    ElectionType,
+    Grade,
+    KeptOut,
+    Situation,
+    Step,
+)
+from kelr.page.words import sentence
+from kelr.view.columns import Column, Fact, Json, RowT, View
+from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, STYLES
 from kelr.view.explain_columns import (
-    CANDIDATE_COLUMNS,
+    EVENT_COLUMNS,
     FORECAST_COLUMNS,
     LEADER_COLUMN,
     LOSES_COLUMN,
-    OPTION_COLUMNS,
+    NOT_PROVEN,
     SHORT_COLUMNS,
     SHORT_STEP_COLUMNS,
     STEP_COLUMNS,
     WAY_COLUMN,
+    WIDE_EVENT_COLUMNS,
     Explained,
     elected_by_itself,
     election_name,
+    events_of,
     merged_returns,
-    options_of,
+    noted_below,
+    replica_columns,
+    situation_text,
     telling_rule,
 )
 from kelr.view.explain_if import assumed_document, assumed_lines
+from kelr.view.explain_loss import loss_now
 from kelr.view.layout import Layout
 from kelr.view.log_bars import log_bars
 from kelr.view.log_cells import Ink
 from kelr.view.log_picture import picture_texts
+from kelr.view.rich_lines import IN_A_PIPE, WIDE_IN_A_PIPE, labelled, lines_of, rich_text, table_lines
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 # Values as the fields of a document.
@@ -75,8 +93,8 @@ NOT_KNOWN_TO_BE_WELL = (
 )
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
 _MAY_BE_DEGRADED = (
-    "whom Kafka elects from it left the ISR once, and may be the degraded broker (a slow disk or network). Look at it"
-    " once it leads."
+    "From the ELR: whom Kafka elects from it left the ISR once, and may be the degraded broker (a slow disk or"
+    " network). Look at it once it leads."
 )
 _FIELDS = tuple(Decision.__dataclass_fields__)
 _NOT_TO_BE_RUN = "(The command of the election is left out: {why}.)"
@@ -120,7 +138,7 @@ class Explanation:
         stock_connection: the connection flags as Kafka's own tools take them.
         width: columns of the terminal; None for a pipe.
         election: show the steps of this election type too.
-        sources: name each rule, and the KIP section or Kafka class behind it.
+        details: show the evidence, too: each rule that was asked with its source, and why each number is what it is.
         imagined: whether the decisions are about an imagined state.
         either_way: whether they are about two, for want of knowing how brokers stopped.
         keep: the flags that a next ``kelr explain`` repeats.
@@ -131,7 +149,7 @@ class Explanation:
     stock_connection: str = "--bootstrap-server HOST:PORT"
     width: int | None = None
     election: ElectionType | None = None
-    sources: bool = False
+    details: bool = False
     imagined: bool = False
     either_way: bool = False
     keep: tuple[str, ...] = ()
@@ -139,11 +157,11 @@ class Explanation:
 
     def following(self, arguments: Sequence[str]) -> tuple[str, ...]:
         """A next command's arguments with the flags that this explanation was asked for with."""
-        return (*arguments, *self.keep) if arguments[0] == "explain" else tuple(arguments)
+        return (*arguments, *self.keep) if list(arguments[:1]) == ["explain"] else tuple(arguments)
 
     @property
-    def _layout(self) -> Layout:
-        return Layout(self.width)
+    def _columns(self) -> int:
+        return self.width or (WIDE_IN_A_PIPE if self.details else IN_A_PIPE)
 
     def full(self) -> View[Explained]:
         """The whole explanation of each partition."""
@@ -185,20 +203,15 @@ class Explanation:
         return line.replace(STOCK_CONNECTION, self.stock_connection)
 
     def _block(self, row: Explained) -> Iterator[Text]:
-        decision = row.decision
         for part in (
             self._heading(row),
-            self._layout.table(CANDIDATE_COLUMNS, decision.candidates),
+            self._verdict(row),
+            self._replicas(row),
             self._picture(row),
-            self._kept_out(decision),
-            self._by_itself(decision),
-            self._forecasts(decision),
-            self._from_the_elr(row),
-            self._elections(decision),
-            self._election_steps(decision),
-            self._notes(decision),
-            self._damage(decision),
-            self._advice(row),
+            self._events(row.decision),
+            self._election_steps(row.decision),
+            self._evidence(row) if self.details else (),
+            self._foot(row),
         ):
             lines = list(part)
             yield from lines
@@ -206,111 +219,189 @@ class Explanation:
                 yield plain("")
 
     def _heading(self, row: Explained) -> Iterator[Text]:
-        about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
+        decision = row.decision
         yield from self.other_rules(row)
         if row.assumed:
-            yield from assumed_lines(self._layout, row.assumed, row.otherwise)
+            yield from assumed_lines(Layout(self._columns), row.assumed, row.otherwise)
             yield plain("")
-            about += " · imagined"
-        yield from self._layout.lines(styled(row.decision.summary, Style.HEADING))
-        yield from self._layout.lines(styled(about, Style.QUIET))
-
-    def _picture(self, row: Explained) -> Iterator[Text]:
-        if self.ink is not None:
-            bars = log_bars(row.decision, row.logs, self.election)
-            yield from picture_texts(bars, width=self.width, ink=self.ink)
-
-    def _kept_out(self, decision: Decision) -> Iterator[Text]:
-        """Why replicas are not in the ISR; what is true of several is said once."""
-        said: dict[KeptOut, list[int]] = {}
-        for candidate in decision.candidates:
-            if candidate.kept_out is not None:
-                said.setdefault(candidate.kept_out, []).append(candidate.replica)
-        for why, replicas in said.items():
-            yield from self._layout.paragraph("Not in the ISR: ", f"{joined(replicas)}: {why.text}.", Style.HEADING)
-        for rule in dict.fromkeys(why.rule for why in said):
-            yield [*styled("  more: ", Style.HEADING), Span(f"kelr explain --why {rule}")]
+        style = STYLES.get(decision.situation, Style.BAD)
+        word = "LEADERLESS" if decision.leader is None else f"LED BY {decision.leader}"
+        if decision.situation is Situation.LEADER_NOT_LIVE:
+            word = f"LEADER {decision.leader} NOT LIVE"
+        yield [
+            Span(f"{decision.topic}:{decision.partition}  ", Style.HEADING),
+            Span(word, Style.BAD if decision.leader is None else style),
+            Span("  "),
+            *situation_text(row),
+        ]
 
     def other_rules(self, row: Explained | None) -> Iterator[Text]:
         """A line that says so where the cluster does not run the rules that decided."""
         decision = None if row is None else row.decision
         if decision is not None and decision.cluster_rules is not None:
             text = f"By the rules that you named, {decision.rules}; this cluster runs {decision.cluster_rules}:"
-            yield from self._layout.lines(styled(text, Style.NOTICE))
+            yield from self._lines(styled(text, Style.NOTICE))
 
-    def _by_itself(self, decision: Decision) -> Iterator[Text]:
-        if (decision.leader is not None and decision.elected == decision.leader) or not decision.steps:
+    def _verdict(self, row: Explained) -> Iterator[Text]:
+        """What to read before anything is done: the loss, the advice with its command, and what else there is."""
+        decision = row.decision
+        if decision.leader is not None or decision.elected is not None or decision.situation is Situation.UNKNOWN:
+            yield from self._labelled("Now", plain(decision.summary))
+        if _may_be_elected(decision):
+            yield from self._labelled("Loss", loss_now(row))
+        for prevention in dict.fromkeys(one.change.prevention for one in row.assumed if one.change is not None):
+            if prevention:
+                yield from self._lines([Span("To prevent a loss: ", Style.HEADING), Span(prevention)])
+        if row.supposed:
+            yield styled("Advice, if that were so:" if row.assumed else "Advice, under these rules:", Style.HEADING)
+        yield from self._do(row)
+        yield from self._otherwise(row)
+        for damage in decision.damage:
+            yield from self._labelled("Risk", plain(damage.text))
+            if damage.afterwards:
+                yield from self._command("Afterwards: ", self._stock(damage.afterwards))
+
+    def _do(self, row: Explained) -> Iterator[Text]:
+        decision, advice = row.decision, row.decision.advice
+        yield from self._labelled("Do", plain(advice.text))
+        if row.supposed:
+            if advice.elect:
+                why = _NOT_IN_THAT_STATE if row.assumed else f"this cluster runs {decision.cluster_rules}"
+                yield from self._labelled("", plain(_NOT_TO_BE_RUN.format(why=why)))
+            yield from self._command("As it is: ", self._line(self._next(row)))
             return
-        yield styled(f"Kafka by itself elects {elected_by_itself(decision)} now:", Style.HEADING)
-        yield from self._layout.table(self._step_columns, decision.steps, header=False)
-        rule = telling_rule(decision)
-        if rule is not None:
-            yield [*styled("  why: ", Style.HEADING), Span(f"kelr explain --why {rule}")]
+        lines = [self._stock(advice.stock), self._line(advice.rescue), self._line(self.following(_then(decision)))]
+        if advice.elect and advice.elect != advice.command and _elects_as_advised(decision):
+            lines.append(self._line(advice.elect))
+        for number, line in enumerate(filter(None, lines)):
+            after_it = number or (_starts_a_broker(advice) and not advice.rescue and not advice.stock)
+            yield from self._command("Then: " if after_it else "", line)
 
-    def _forecasts(self, decision: Decision) -> Iterator[Text]:
-        if decision.forecasts:
-            yield from self._layout.table(FORECAST_COLUMNS, merged_returns(decision.forecasts), header=False)
+    def _otherwise(self, row: Explained) -> Iterator[Text]:
+        """What else there is: to learn more, or to elect where the advice cannot be followed."""
+        decision, advice, label = row.decision, row.decision.advice, "Else"
+        if not row.supposed and advice.command != _then(decision) and advice.command[:1] == ("recover",):
+            unread = sum(not one.heard and not one.live for one in decision.candidates)
+            disks = "its disk" if unread == 1 else "both disks" if unread == 2 else "their disks"
+            yield from self._command(f"Read {disks} to count the loss: ", self._line(advice.command), label=label)
+            label = ""
+        if advice.alternative:
+            yield from self._labelled(label, plain(advice.alternative))
+            label = ""
+        if not row.supposed and advice.elect not in {(), advice.command} and not _elects_as_advised(decision):
+            yield from self._command("Last resort: ", self._line(advice.elect), label=label)
 
-    def _from_the_elr(self, row: Explained) -> Iterator[Text]:
-        """Who is elected from the ELR may be the broker that is in a bad way (KIP-966, "Public-Facing Changes")."""
-        imagined = [one.change.elected_by for one in row.assumed if one.change is not None]
-        ways = (row.decision.elected_by, *imagined, *(one.elected_by for one in row.decision.forecasts))
-        if ElectedBy.ELR in ways:
-            yield from self._layout.paragraph("From the ELR: ", _MAY_BE_DEGRADED, Style.HEADING)
+    def _replicas(self, row: Explained) -> Iterator[Text]:
+        candidates = row.decision.candidates
+        yield from self._table(replica_columns(row, wide=self.details), candidates)
+        for one in candidates:
+            # Where the connection failed the table says so; a reason that is long stands among the notes.
+            if one.unheard_reason is not None and (self.details or not row.unreachable(one.replica)):
+                what = f"Epochs of log {one.replica} not known" if one.heard else f"Log {one.replica} not read"
+                yield from self._lines(styled(f"{what}: {in_short(one.unheard_reason)}.", Style.NOTICE))
+        said: dict[KeptOut, list[int]] = {}
+        for one in candidates:
+            if one.kept_out is not None:
+                said.setdefault(one.kept_out, []).append(one.replica)
+        for why, replicas in said.items():
+            yield from self._lines(plain(f"Not in the ISR: {joined(replicas)}: {why.text}."))
+        for rule in dict.fromkeys(why.rule for why in said) if self.details else ():
+            yield [*styled("  more: ", Style.HEADING), Span(f"kelr explain --why {rule}", Style.COMMAND)]
 
-    def _elections(self, decision: Decision) -> Iterator[Text]:
-        if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:
-            yield from self._layout.table(OPTION_COLUMNS, options_of(decision))
+    def _picture(self, row: Explained) -> Iterator[Text]:
+        if self.ink is not None:
+            bars = log_bars(row.decision, row.logs, self.election)
+            yield from picture_texts(bars, width=self.width, ink=self.ink)
+
+    def _events(self, decision: Decision) -> Iterator[Text]:
+        if not _may_be_elected(decision) and not decision.forecasts:
+            return
+        events = events_of(decision, every=self.details)
+        yield from self._table(WIDE_EVENT_COLUMNS if self.details else EVENT_COLUMNS, events)
+        if any(one.loss is not None and one.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR for one in events):
+            yield plain(f"{NOT_PROVEN} {sentence(PROMISE)}.")
+        for event in () if self.details else filter(noted_below, events):
+            yield from self._lines(plain(f"{event.name}: {event.note}."))
 
     def _election_steps(self, decision: Decision) -> Iterator[Text]:
         for outcome in decision.elections:
             if outcome.election is self.election:
                 yield styled(f"{election_name(outcome, decision)}, step by step:", Style.HEADING)
-                yield from self._layout.table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
+                yield from self._table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
                 if outcome.note:
                     yield plain(f" {outcome.note}")
 
-    def _notes(self, decision: Decision) -> Iterator[Text]:
+    def _evidence(self, row: Explained) -> Iterator[Text]:
+        """What the first page leaves out: the rules that Kafka asks, one by one, and each return in words."""
+        decision = row.decision
+        yield from self._lines(styled(decision.summary, Style.HEADING))
+        if not (decision.leader is not None and decision.elected == decision.leader) and decision.steps:
+            yield plain("")
+            yield styled(f"By itself Kafka elects {elected_by_itself(decision)} now:", Style.HEADING)
+            yield from self._table(self._step_columns, decision.steps, header=False)
+            rule = telling_rule(decision)
+            if rule is not None:
+                yield [*styled("  more: ", Style.HEADING), Span(f"kelr explain --why {rule}", Style.COMMAND)]
+        if decision.forecasts:
+            yield plain("")
+            yield from self._table(FORECAST_COLUMNS, merged_returns(decision.forecasts), header=False)
+        # Who is elected from the ELR may be the broker that is in a bad way (KIP-966, "Public-Facing Changes").
+        imagined = [one.change.elected_by for one in row.assumed if one.change is not None]
+        if ElectedBy.ELR in (decision.elected_by, *imagined, *(one.elected_by for one in decision.forecasts)):
+            yield from self._lines(plain(_MAY_BE_DEGRADED))
+
+    def _foot(self, row: Explained) -> Iterator[Text]:
+        decision, rules = row.decision, RULE_SETS[row.decision.rules]
+        if decision.advice.until:
+            yield from self._lines(plain(decision.advice.until))
         for note in decision.notes:
-            yield from self._layout.paragraph("Note: ", note, Style.NOTICE)
-
-    def _damage(self, decision: Decision) -> Iterator[Text]:
-        for number, damage in enumerate(decision.damage):
-            yield from self._layout.paragraph("          " if number else "At stake: ", damage.text, Style.HEADING)
-            if damage.afterwards:
-                yield plain(f"          afterwards: {self._stock(damage.afterwards)}")
-
-    def _advice(self, row: Explained) -> Iterator[Text]:
-        advice = row.decision.advice
-        head = "Advice: "
-        for prevention in dict.fromkeys(one.change.prevention for one in row.assumed if one.change is not None):
-            if prevention:
-                yield from self._layout.paragraph("To prevent a loss: ", prevention, Style.HEADING)
-        if row.supposed:
-            yield styled("Advice, if that were so:" if row.assumed else "Advice, under these rules:", Style.HEADING)
-            head = " " * len(head)
-        yield from self._layout.paragraph(head, advice.text, Style.HEADING)
-        if advice.until:
-            yield from self._layout.paragraph("        ", advice.until, Style.PLAIN)
-        if advice.alternative:
-            yield from self._layout.paragraph("        ", advice.alternative, Style.PLAIN)
-        following = self._next(row)
-        if advice.elect and row.supposed:
-            why = _NOT_IN_THAT_STATE if row.assumed else f"this cluster runs {row.decision.cluster_rules}"
-            yield from self._layout.paragraph("  ", _NOT_TO_BE_RUN.format(why=why), Style.PLAIN)
-        lines = [] if row.supposed else [self._stock(advice.stock), self._line(advice.rescue)]
-        lines.append(self._line(following))
-        if advice.elect and not row.supposed and advice.elect != following:
-            if _elects_as_advised(row.decision):
-                lines.append(self._line(advice.elect))
-            else:
-                yield [*styled("  else: ", Style.HEADING), Span(str(self._line(advice.elect)))]
-        for number, line in enumerate(filter(None, lines)):
-            yield [*styled("  then: " if number else "  next: ", Style.HEADING), Span(line)]
+            yield from self._lines([Span("Note: ", Style.NOTICE), Span(f"{note}.")])
+        read = sum(one.heard for one in decision.candidates)
+        title = f" ({rules.title})" if self.details else ""
+        text = (
+            f"Rules {decision.rules}{title}. Read {read} of {len(decision.candidates)} logs at"
+            f" {_time(row.taken_at_ms)}.{' Imagined.' if row.assumed else ''}"
+        )
+        yield from self._lines(styled(text, Style.QUIET))
 
     @property
     def _step_columns(self) -> tuple[Column[Step], ...]:
-        return STEP_COLUMNS if self.sources else SHORT_STEP_COLUMNS
+        return STEP_COLUMNS if self.details else SHORT_STEP_COLUMNS
+
+    def _labelled(self, label: str, text: Text) -> Iterator[Text]:
+        yield from labelled(label, text, width=self._columns)
+
+    def _lines(self, text: Text) -> Iterator[Text]:
+        yield from lines_of(rich_text(text), width=self._columns)
+
+    def _table(self, columns: Sequence[Column[RowT]], rows: Iterable[RowT], *, header: bool = True) -> Iterator[Text]:
+        yield from table_lines(columns, rows, width=self._columns, header=header)
+
+    def _command(self, head: str, line: str | None, *, label: str = "") -> Iterator[Text]:
+        """A command on a line of its own, never broken, so that it can be copied."""
+        if not line:
+            return
+        indent = f"{label:<6}"
+        if head and len(indent) + len(head) + len(line) > self._columns:
+            yield [Span(indent, Style.HEADING), Span(head.rstrip())]
+            indent, head = f"{'':<6}", "  "
+        yield [Span(indent, Style.HEADING), Span(head), Span(line, Style.COMMAND)]
+
+
+def _may_be_elected(decision: Decision) -> bool:
+    """Whether an election is a choice: nobody leads, or nobody live."""
+    return decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE
+
+
+def _then(decision: Decision) -> tuple[str, ...]:
+    """The command that comes next: once a broker was started, to explain the partition again."""
+    again = ("explain", f"{decision.topic}:{decision.partition}")
+    return again if _starts_a_broker(decision.advice) else decision.advice.command
+
+
+def _starts_a_broker(advice: Advice) -> bool:
+    """Whether what to do is to start a broker, before any command."""
+    return advice.action is AdviceAction.BRING_BACK and not advice.stop
 
 
 def _elects_as_advised(decision: Decision) -> bool:

@@ -9,7 +9,7 @@ from kelr.controller import RULE_SETS
 from kelr.engine import needs_a_look
 from kelr.engine.loss_words import certainty_in_words
 from kelr.engine.recovery.elections import elects_by_unread_logs
-from kelr.engine.words import in_short, joined, plural
+from kelr.engine.words import joined, plural
 from kelr.model import (
     Advice,
     Bounds,
@@ -21,10 +21,12 @@ from kelr.model import (
     Grade,
     LogAnswer,
     Loss,
+    NotHeard,
     Outcome,
     Situation,
     Step,
     Truncation,
+    Unheard,
 )
 from kelr.view.columns import Column, Json, Shown
 from kelr.view.describe import STYLES
@@ -47,6 +49,11 @@ class Explained:
     way: str = ""
     """How those have stopped here: ``clean``, ``unclean``, or ``either`` where it makes no difference."""
 
+    def unreachable(self, replica: int) -> bool:
+        """Whether the connection to the replica's broker failed when its log was asked for."""
+        answers = (one for one in self.logs if one.replica == replica)
+        return any(isinstance(one, NotHeard) and one.reason is Unheard.UNREACHABLE for one in answers)
+
     @property
     def supposed(self) -> bool:
         """Whether the decision is about a state, or by rules, that are not the cluster's."""
@@ -62,53 +69,70 @@ def same_outcome(one: Explained, other: Explained) -> bool:
 # The replicas' table.
 
 
-def _replica(candidate: Candidate) -> Text:
-    return plain(str(candidate.replica))
+def _state(row: Explained, candidate: Candidate) -> Text:
+    """The controller's word, and kelr's own where its broker cannot be reached."""
+    style = Style.PLAIN if candidate.live else Style.BAD
+    if row.unreachable(candidate.replica):
+        return styled("live, unreachable" if candidate.live else "unreachable", Style.BAD)
+    return styled(candidate.status, style)
 
 
-def _broker(candidate: Candidate) -> Text:
-    style = Style.GOOD if candidate.live else Style.BAD
-    rack = f" {candidate.rack}" if candidate.rack else ""
-    return [Span(candidate.status, style), Span(rack)]
+def _role(decision: Decision, candidate: Candidate) -> Text:
+    named = {
+        "leader": candidate.replica == decision.leader,
+        "ISR": candidate.in_isr and candidate.replica != decision.leader,
+        "ELR": candidate.in_elr,
+        "ELR unknown": candidate.in_elr is None and not candidate.in_isr and RULE_SETS[decision.rules].elr,
+    }
+    roles = [name for name, holds in named.items() if holds]
+    if candidate.last_known and decision.leader is None:
+        # The first of the set led last; under the whole KIP's rules it is of all who may hold everything committed.
+        first = decision.last_known_elr is not None and decision.last_known_elr[:1] == (candidate.replica,)
+        roles += ["last known leader" if first and not RULE_SETS[decision.rules].recovers else "last known ELR"]
+    return plain(", ".join(roles) or "out of sync")
 
 
-def _log(candidate: Candidate) -> Text:
-    if not candidate.heard:
-        return styled(f"not heard ({in_short(candidate.unheard_reason or '')})", Style.NOTICE)
-    empty = candidate.log_end == candidate.log_start
-    epoch = f"epoch {_known(candidate.last_epoch)}" if candidate.last_epoch is not None or not empty else "no records"
-    parts = [epoch, f"start {_known(candidate.log_start)}", f"end {candidate.log_end}"]
+def _end(candidate: Candidate) -> Text:
+    return plain(_known(candidate.log_end))
+
+
+def _high_watermark(candidate: Candidate) -> Text:
     saved = "" if candidate.saved_high_watermark is None else f" (saved {candidate.saved_high_watermark})"
-    parts.append(f"HW {_known(candidate.high_watermark)}{saved}")
-    if candidate.last_stable_offset is not None and candidate.last_stable_offset != candidate.high_watermark:
-        parts.append(f"LSO {candidate.last_stable_offset}")
-    if candidate.last_epoch is None and not empty:
-        parts.append(f"epochs not known ({candidate.unheard_reason})")
-    if candidate.diverges_at is not None:
-        parts.append(f"parts from the best at {candidate.diverges_at}")
-    # One space inside, two between, keeps "end 116" together where the cell has to be broken.
-    return plain("  ".join(parts))
+    return plain(f"{_known(candidate.high_watermark)}{saved}")
 
 
 def _known(value: int | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _behind(candidate: Candidate) -> Text:
+def _compared(candidate: Candidate) -> Text:
+    diverges = "" if candidate.diverges_at is None else f", diverges at {candidate.diverges_at}"
     if candidate.best:
-        return styled("best", Style.GOOD)
+        return [Span("most complete", Style.GOOD), Span(diverges)]
     if candidate.behind_best is None:
         return plain("?")
-    return styled(f"-{candidate.behind_best}", Style.BAD)
+    return styled(f"{plural(candidate.behind_best, 'offset')} behind{diverges}", Style.BAD)
 
 
-CANDIDATE_COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("replica", "REPLICA", text=_replica),
-    Column("broker", "BROKER", text=_broker),
-    Column("log", "LOG", text=_log),
-    Column("behind", "BEHIND", text=_behind, right=True),
-    Column("standing", "STANDING", text=lambda candidate: plain(candidate.reason)),
-)
+def replica_columns(row: Explained, *, wide: bool) -> tuple[Column[Candidate], ...]:
+    """The columns that say something of these replicas; with `wide` all of them."""
+    read = [candidate for candidate in row.decision.candidates if candidate.heard]
+    epochs = {candidate.last_epoch for candidate in read}
+    pending = any(one.last_stable_offset not in {None, one.high_watermark} for one in read)
+    columns: tuple[tuple[bool, Column[Candidate]], ...] = (
+        (True, Column("replica", "REPLICA", text=lambda one: plain(str(one.replica)), right=True)),
+        (True, Column("state", "STATE", text=lambda one: _state(row, one))),
+        (wide, Column("rack", "RACK", value=lambda one: one.rack)),
+        (True, Column("role", "ROLE", text=lambda one: _role(row.decision, one))),
+        (wide or len(epochs) > 1, Column("epoch", "EPOCH", text=lambda one: plain(_known(one.last_epoch)), right=True)),
+        (wide, Column("start", "LOG START", text=lambda one: plain(_known(one.log_start)), right=True)),
+        (True, Column("end", "LOG END", text=_end, right=True)),
+        (True, Column("hw", "HW", text=_high_watermark, right=True)),
+        (wide or pending, Column("lso", "LSO", text=lambda one: plain(_known(one.last_stable_offset)), right=True)),
+        (len(read) > 1, Column("compared", "COMPARED", text=_compared)),
+        (wide, Column("standing", "STANDING", text=lambda one: plain(one.reason))),
+    )
+    return tuple(column for shown, column in columns if shown)
 
 
 # What Kafka asks.
@@ -153,10 +177,13 @@ def telling_rule(decision: Decision) -> str | None:
 class ReturnRow:
     """What Kafka does when one broker returns, cleanly or not; one row where both come to the same."""
 
-    condition: str
     forecast: Forecast
-    one_of_two: bool = False
-    """Whether the other way to stop comes to something else."""
+    how: str
+    """``clean`` or ``unclean``, where the other way to stop comes to something else; else empty."""
+
+    @property
+    def condition(self) -> str:
+        return f"If broker {self.forecast.replica} returns" + (f" {self.how}ly" if self.how else "")
 
 
 def merged_returns(forecasts: Iterable[Forecast]) -> list[ReturnRow]:
@@ -165,20 +192,16 @@ def merged_returns(forecasts: Iterable[Forecast]) -> list[ReturnRow]:
     for forecast in forecasts:
         returns.setdefault(forecast.replica, []).append(forecast)
     rows = []
-    for replica, both in returns.items():
+    for both in returns.values():
         if all(_same(forecast, both[0]) for forecast in both):
-            rows.append(ReturnRow(f"If broker {replica} returns", both[0]))
+            rows.append(ReturnRow(both[0], ""))
         else:
-            rows += [ReturnRow(f"If broker {replica} returns {_how(f)}", f, one_of_two=True) for f in both]
+            rows += [ReturnRow(one, "clean" if one.clean else "unclean") for one in both]
     return rows
 
 
 def _same(one: Forecast, other: Forecast) -> bool:
     return (_consequence(one), one.leads, one.costs) == (_consequence(other), other.leads, other.costs)
-
-
-def _how(forecast: Forecast) -> str:
-    return "cleanly" if forecast.clean else "uncleanly"
 
 
 _BY = {
@@ -194,7 +217,7 @@ _BY = {
 def _consequence(forecast: Forecast) -> str:
     cuts = "" if forecast.costs is None else _cuts(forecast.costs.truncations)
     if forecast.elected is None:
-        told = forecast.warning or "nobody is elected"
+        told = forecast.warning or "Kafka elects no leader"
         return f"{told}; if it is designated then, {cuts}" if cuts else told
     by = "" if forecast.elected_by is None else f" {_BY.get(forecast.elected_by, '')}"
     text = f"{forecast.elected} is elected{by}"
@@ -222,54 +245,81 @@ FORECAST_COLUMNS: tuple[Column[ReturnRow], ...] = (
 )
 
 
-# What could be done, and what it would give.
+# What may happen, and what it would give.
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """An election that could be asked for, or a broker that could be started; who leads then, and what is lost."""
+class Event:
+    """A return, or an election that could be asked for; who leads then, and what is lost."""
 
     name: str
-    elected: int | None
+    leader: str
     loss: Loss | None
+    """None where nobody leads."""
     note: str = ""
-    unknown: bool = False
-    """Whether it may elect somebody, and whom is not known."""
-
-    @property
-    def leader(self) -> str:
-        """Who leads then, in a word."""
-        return "UNKNOWN" if self.unknown else "nobody" if self.elected is None else str(self.elected)
 
 
-def options_of(decision: Decision) -> list[Option]:
-    """The brokers that could be started, then the elections."""
-    return [*map(_option_to_start, merged_returns(decision.forecasts)), *_elections(decision)]
+def events_of(decision: Decision, *, every: bool = False) -> list[Event]:
+    """The returns, then the elections; returns that come to the same are one, unless `every` one is asked for.
+
+    A designation after a return that elects nobody is told where it is advised, or its loss is known, or `every`.
+    """
+    rows = merged_returns(decision.forecasts)
+    groups: dict[object, list[ReturnRow]] = {}
+    for row in rows:
+        back = row.forecast
+        same = (row.how, back.elected == back.replica or back.elected, *_cells(back.loss), _then_cells(decision, row))
+        groups.setdefault((row.forecast.replica, row.how) if every else same, []).append(row)
+    returns = [event for group in groups.values() for event in _return_events(decision, group, every=every)]
+    return [*returns, *_elections(decision)]
 
 
-def _option_to_start(row: ReturnRow) -> Option:
-    forecast = row.forecast
-    then = forecast.then
-    how = ("clean" if forecast.clean else "unclean") if row.one_of_two else ""
-    name = f"start {forecast.replica}" + (f" ({how})" if how else "")
-    if then is not None and then.elected is not None:
-        name += f", designate {forecast.replica}"
-    return Option(name, forecast.leads, forecast.costs, "" if then is None or then.elected is not None else then.note)
+def _return_events(decision: Decision, group: Sequence[ReturnRow], *, every: bool) -> Iterator[Event]:
+    back, how = group[0].forecast, group[0].how
+    name = f"{joined((row.forecast.replica for row in group), 'or')} returns" + (f", {how}" if how else "")
+    leaders = dict.fromkeys(row.forecast.elected for row in group if row.forecast.elected is not None)
+    note = "" if back.then is None or back.then.elected is not None else back.then.note
+    yield Event(name, joined(leaders, "or"), back.loss if leaders else None, note)
+    if back.then is not None and back.then.elected is not None and (every or _tells(decision, group[0])):
+        yield Event(f"  then you designate {back.replica}", str(back.then.elected), back.then.loss, back.then.note)
 
 
-def _elections(decision: Decision) -> Iterator[Option]:
+def _tells(decision: Decision, row: ReturnRow) -> bool:
+    """Whether the designation after this return is worth a line."""
+    loss, back = row.forecast.costs, row.forecast
+    if back.then is None:
+        return False
+    known = loss is not None and loss.total is not None and (loss.total.none or loss.total.at_least > 0)
+    return known or decision.advice.designate == back.replica
+
+
+def _then_cells(decision: Decision, row: ReturnRow) -> object:
+    return (row.forecast.replica, row.how) if _tells(decision, row) else None
+
+
+def _elections(decision: Decision) -> Iterator[Event]:
     """A preferred election of a leaderless partition that elects nobody is not a choice."""
     for outcome in decision.elections:
         if outcome.election is not ElectionType.PREFERRED or outcome.elected is not None:
             unknown = elects_by_unread_logs(decision, outcome)
-            yield Option(election_name(outcome, decision), outcome.elected, outcome.loss, outcome.note, unknown)
+            leader = "UNKNOWN" if unknown else "none" if outcome.elected is None else str(outcome.elected)
+            yield Event(_asked_for(outcome, decision), leader, outcome.loss, outcome.note)
+
+
+def _asked_for(outcome: Outcome, decision: Decision) -> str:
+    if outcome.election is ElectionType.DESIGNATION:
+        return f"you designate {outcome.designate}" if outcome.designate is not None else "you designate"
+    if outcome.election is ElectionType.UNCLEAN:
+        # Under the rules of the whole KIP an unclean election is a recovery by logs.
+        return "you elect, unclean" + (" (recovery)" if RULE_SETS[decision.rules].recovers else "")
+    return f"you elect, {outcome.election.value}" if outcome.election is ElectionType.PREFERRED else outcome.election
 
 
 def elected_by_itself(decision: Decision) -> str:
-    """``broker 3``, ``nobody``, ``by unread logs``: what follows "Kafka by itself elects"."""
+    """``broker 3``, ``no leader``, ``by unread logs``: what follows "By itself Kafka elects"."""
     if elects_by_unread_logs(decision, decision):
         return "by unread logs"
-    return "nobody" if decision.elected is None else f"broker {decision.elected}"
+    return "no leader" if decision.elected is None else f"broker {decision.elected}"
 
 
 def election_name(outcome: Outcome, decision: Decision) -> str:
@@ -282,46 +332,77 @@ def election_name(outcome: Outcome, decision: Decision) -> str:
     return f"{outcome.election.value} ({'recovery' if RULE_SETS[decision.rules].recovers else 'stock'})"
 
 
-def _leader(option: Option) -> Text:
-    return styled(option.leader, Style.BAD if option.unknown else Style.PLAIN)
-
-
-def _bounds(bounds: Bounds | None) -> Text:
-    if bounds is None:
-        return styled("UNKNOWN", Style.BAD)
-    return plain("0") if bounds.none else styled(str(bounds), Style.BAD)
-
-
-def _committed(option: Option) -> Text:
-    loss = option.loss
-    return () if loss is None else lost_offsets(loss.committed, loss.committed_ranges)
-
-
-def _total(option: Option) -> Text:
-    loss = option.loss
-    return () if loss is None else lost_offsets(loss.total, loss.lost_ranges)
+def _event_leader(event: Event) -> Text:
+    return styled(event.leader, Style.BAD if event.leader == "UNKNOWN" else Style.PLAIN)
 
 
 def lost_offsets(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> Text:
-    """The bounds, and the offsets where one range holds exactly as many as are known to be lost."""
-    text = _bounds(bounds)
-    if bounds is None or not bounds.at_least or len(ranges) != 1:
-        return text
-    first, last = ranges[0]
-    return [*text, Span(f" ({first}..{last})")] if last - first + 1 == bounds.at_least else text
+    """The bounds, and the offsets where one range holds exactly as many as are known to be lost: ``none``, ``30``,
+    ``1-38``, ``19+ (116..134)``."""
+    if bounds is None or (not bounds.at_least and bounds.at_most is None):
+        return styled("UNKNOWN", Style.BAD)
+    if bounds.none:
+        return plain("none")
+    count = f"{bounds.at_least:,}" + ("" if bounds.exact else "+" if bounds.at_most is None else f"-{bounds.at_most:,}")
+    known = sum(last - first + 1 for first, last in ranges[:1]) == bounds.at_least > 0 and len(ranges) == 1
+    return styled(f"{count} ({ranges[0][0]}..{ranges[0][1]})" if known else count, Style.BAD)
 
 
-def _certainty(option: Option) -> Text:
-    if option.note:
-        return plain(option.note)
-    return plain("" if option.loss is None else certainty_in_words(option.loss))
+NOT_PROVEN = "*"
+"""Behind a loss of none that holds `PROMISE`."""
 
 
-OPTION_COLUMNS: tuple[Column[Option], ...] = (
-    Column("option", "OPTION", text=lambda option: plain(option.name)),
-    Column("leader", "LEADER", text=_leader),
-    Column("committed", "LOST, COMMITTED", text=_committed),
-    Column("total", "LOST IN ALL", text=_total),
+def _cells(loss: Loss | None) -> tuple[str, str]:
+    """What a loss looks like in its two columns; empty where nobody leads."""
+    return (_plain(_committed(loss)), _plain(_total(loss)))
+
+
+def _plain(text: Text) -> str:
+    return "".join(span.text for span in text)
+
+
+def _committed(loss: Loss | None) -> Text:
+    if loss is None:
+        return ()
+    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+        return plain(f"none{NOT_PROVEN}")
+    return lost_offsets(loss.committed, loss.committed_ranges)
+
+
+def _total(loss: Loss | None) -> Text:
+    return () if loss is None else lost_offsets(loss.total, loss.lost_ranges)
+
+
+_SHORT_NOTE = 30
+"""Characters of a note in the place of a loss; a longer one stands below the table."""
+
+
+def noted_below(event: Event) -> bool:
+    return len(event.note) > _SHORT_NOTE or (bool(event.note) and event.loss is not None)
+
+
+def _committed_or_note(event: Event) -> Text:
+    return plain(event.note) if event.note and not noted_below(event) else _committed(event.loss)
+
+
+def _total_or_nothing(event: Event) -> Text:
+    return plain(" ") if event.note and not noted_below(event) else _total(event.loss)
+
+
+def _certainty(event: Event) -> Text:
+    return plain(event.note or ("" if event.loss is None else certainty_in_words(event.loss)))
+
+
+EVENT_COLUMNS: tuple[Column[Event], ...] = (
+    Column("event", "EVENT", text=lambda event: plain(event.name)),
+    Column("leader", "LEADER", text=_event_leader),
+    Column("committed", "COMMITTED LOSS", text=_committed_or_note),
+    Column("total", "TOTAL LOSS", text=_total_or_nothing),
+)
+WIDE_EVENT_COLUMNS: tuple[Column[Event], ...] = (
+    *EVENT_COLUMNS[:2],
+    Column("committed", "COMMITTED LOSS", text=lambda event: _committed(event.loss)),
+    Column("total", "TOTAL LOSS", text=lambda event: _total(event.loss)),
     Column("certainty", "CERTAINTY", text=_certainty),
 )
 
@@ -337,7 +418,7 @@ UNSAVED = "unsaved-records"
 """In place of the situation of a partition that is well but for the only copies of records on disks that are down."""
 
 
-def _situation(row: Explained) -> Text:
+def situation_text(row: Explained) -> Text:
     if row.decision.situation is Situation.HEALTHY and needs_a_look(row.decision):
         return styled(UNSAVED, Style.BAD)
     return styled(row.decision.situation.value, STYLES.get(row.decision.situation, Style.BAD))
@@ -411,7 +492,13 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
     _fact("topic", lambda decision: decision.topic),
     _fact("partition", lambda decision: decision.partition),
     _fact("rules", lambda decision: decision.rules),
-    Column("situation", "SITUATION", value=lambda row: row.decision.situation.value, text=_situation, hyphenated=True),
+    Column(
+        "situation",
+        "SITUATION",
+        value=lambda row: row.decision.situation.value,
+        text=situation_text,
+        hyphenated=True,
+    ),
     _fact("leader", lambda decision: decision.leader),
     _fact("leader_epoch", lambda decision: decision.leader_epoch),
     _fact("elected", lambda decision: decision.elected),

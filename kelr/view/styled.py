@@ -22,6 +22,7 @@ class Style(Enum):
     NOTICE = "35"
     BAD = "1;31"
     QUIET = "2"
+    COMMAND = "36"
 
 
 @dataclass(frozen=True, slots=True)

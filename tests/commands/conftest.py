@@ -86,3 +86,8 @@ def snapshot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     write_snapshot(INCIDENT, Path("incident.kelr"))
     return "incident.kelr"
+
+
+def in_one_line(text: str) -> str:
+    """A text without its line ends, so that a sentence is found wherever it was wrapped."""
+    return " ".join(text.split())

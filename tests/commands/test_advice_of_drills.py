@@ -38,14 +38,14 @@ def items(kelr: Kelr, *arguments: str) -> list[dict[str, Any]]:
 
 
 def test_whom_its_return_does_not_elect_is_started_and_then_designated(kelr: Kelr) -> None:
-    explained = told(kelr, "explain", *BOTH_CUT)
-    assert "start 3, designate 3 3 0 to 64 64 none committed" in explained
-    assert "If broker 3 returns nobody is elected; if it is designated then, 4 truncates 64 offsets" in explained
+    assert "then you designate 3 3 none* 64" in told(kelr, "explain", *BOTH_CUT)
+    explained = told(kelr, "explain", *BOTH_CUT, "-o", "wide")
+    assert "If broker 3 returns Kafka elects no leader; if it is designated then, 4 truncates 64 offsets" in explained
     advised = told(kelr, "recover", "plan", *BOTH_CUT)
     against = told(kelr, "recover", "plan", *AGGRESSIVE, *BOTH_CUT)
-    way = "Bring broker 3 back: its log (read from its disk) is the best of all replicas; while broker 2 is down,"
+    way = "Start broker 3: its log (read from its disk) is the most complete of all replicas; while broker 2 is down,"
     for text in (explained, advised, against):
-        assert f"{way} nobody is elected by its return, so then designate 3, which loses 64 offsets" in text
+        assert f"{way} its return elects no leader, so then designate 3, which loses 64 offsets" in text
         assert "First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on." in text
         assert "If broker 3 is back when the election runs, that elects it" not in text
     start = "Start broker 3: while broker 2 is down, its return elects nobody, so then designate it"
@@ -91,7 +91,7 @@ def test_a_plan_has_one_advice_with_a_type_and_without(kelr: Kelr, partition: in
 
 def test_what_the_return_truncates_is_named_with_the_rescue_that_fits(kelr: Kelr) -> None:
     explain = ("explain", "drill-s7-r0:2", *KILLED_ONLY)
-    explained = told(kelr, *explain)
+    explained = told(kelr, *explain, "-o", "wide")
     assert "If broker 4 returns 4 is elected as last known leader; 3 truncates 225 offsets from 160 on" in explained
     assert "First save what its return truncates: 225 offsets of broker 3, from 160 on." in explained
     (forecast,) = items(kelr, *explain)[0]["forecasts"]

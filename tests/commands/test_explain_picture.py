@@ -14,7 +14,7 @@ def test_the_picture_stands_below_the_replicas(kelr: Kelr, monkeypatch: pytest.M
     ran = kelr("explain", "orders:1", "--picture", "--election", "unclean", "-b", "kafka:9092")
     lines = ran.out.splitlines()
     at = lines.index("Logs: if 3 were elected now: unclean (stock)")
-    assert lines[at - 2].startswith(" 2        live az2")
+    assert lines[at - 2].startswith("      2  live ")
     assert lines[at + 2] == " 1 fenced          not heard: connection refused"
     elected, best = lines[at + 1], lines[at + 3]
     assert elected.startswith(" 3 live (elected)  ===")

@@ -73,21 +73,21 @@ def test_no_two_rules_are_asked_for_by_the_same_words() -> None:
     ],
 )
 def test_an_explanation_names_the_rule_to_look_up(kelr: Kelr, arguments: tuple[str, ...], rule: str) -> None:
-    out = kelr("explain", *arguments).out
-    assert f"  why: kelr explain --why {rule}\n" in out
+    out = kelr("explain", *arguments, "-o", "wide").out
+    assert f"  more: kelr explain --why {rule}\n" in out
     assert kelr("explain", "--why", rule).code == 0
 
 
 @pytest.mark.usefixtures("incident")
 @pytest.mark.parametrize("partition", ["orders:0", "payments:0", "secret:0"])
 def test_where_the_leader_stays_there_is_no_rule_to_look_up(kelr: Kelr, partition: str) -> None:
-    assert "why:" not in kelr("explain", partition).out
+    assert "By itself Kafka elects" not in kelr("explain", partition, "-o", "wide").out
 
 
 @pytest.mark.usefixtures("incident")
 def test_a_replica_outside_the_isr_names_the_rule_that_keeps_it_out(kelr: Kelr) -> None:
-    out = kelr("explain", "payments:0").out
-    assert "Not in the ISR: 2" in out
+    assert "\nNot in the ISR: 2" in kelr("explain", "payments:0").out
+    out = kelr("explain", "payments:0", "-o", "wide").out
     named = re.findall(r"^  more: kelr explain --why (\S+)$", out, re.MULTILINE)
     assert named
     assert set(named) <= set(RULES)
@@ -96,7 +96,7 @@ def test_a_replica_outside_the_isr_names_the_rule_that_keeps_it_out(kelr: Kelr) 
 @pytest.mark.usefixtures("incident")
 @pytest.mark.parametrize(("partition", "from_elr"), [("orders:1", True), ("orders:2", False), ("payments:0", False)])
 def test_a_leader_from_the_elr_may_be_the_degraded_broker(kelr: Kelr, partition: str, from_elr: bool) -> None:
-    assert ("\nFrom the ELR: " in kelr("explain", partition).out) is from_elr
+    assert ("\nFrom the ELR: " in kelr("explain", partition, "-o", "wide").out) is from_elr
 
 
 def test_a_question_of_kelr(kelr: Kelr) -> None:

@@ -85,7 +85,7 @@ def apply(kelr: Kelr, *more: str) -> Ran:
 def test_what_kelr_recommends_is_planned_for_every_unsafe_partition(kelr: Kelr, world: World) -> None:
     ran = kelr("recover", "plan", *CONNECTION)
     assert ran.code == 0, ran.err
-    assert "no election: 4 partitions, orders:0-3: Bring broker 1 back first" in ran.out
+    assert "no election: 4 partitions, orders:0-3: Start broker 1" in ran.out
     assert "steady" not in ran.out
     back = "  1. Bring back, as far as the advice for each partition says that it is safe, and after"
     assert f"{back} what it says to save first\n" in ran.out
@@ -690,7 +690,7 @@ def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
     assert [(world.state(number).elr, world.state(number).last_known_elr) for number in range(4)] == [((), ())] * 4
     assert "ELR and LastKnownELR of 4 partitions are empty; min.insync.replicas has its old value" in ran.out
     planned = kelr("recover", "plan", *CONNECTION)
-    assert "or read its log" in planned.out
+    assert "or read its disk" in planned.out
     assert "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in planned.err
 
 

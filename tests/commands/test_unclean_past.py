@@ -78,7 +78,7 @@ def test_of_a_clean_election_nothing_is_said(kelr: Kelr) -> None:
 @pytest.mark.usefixtures("on_record")
 def test_explain_shows_it_without_being_asked_for_it(kelr: Kelr) -> None:
     ran = kelr("explain", *CONNECTION)
-    assert f"  next: {DUMP}\n" in ran.out
+    assert f"\n      {DUMP}\n" in ran.out
     assert "Nothing urgent" not in ran.out
     assert "nothing to explain" not in ran.err
     _, line = kelr("explain", "--short", *CONNECTION).out.splitlines()
@@ -115,14 +115,14 @@ def test_what_nothing_tells_is_not_called_well(kelr: Kelr, led: Snapshot, cluste
     assert "Not known: whether 1 partition (orders:0) was elected cleanly; if not, the disk of broker 1" in ran.err
     assert ran.err.endswith("  next: kelr explain orders:0 -b kafka-1:9092\n")
     assert json.loads(kelr("explain", "-o", "json", *CONNECTION).out)["not_known"] == ["orders:0"]
-    assert f"  next: {DUMP}\n" in kelr("explain", "orders", *CONNECTION).out
+    assert f"\n      {DUMP}\n" in kelr("explain", "orders", *CONNECTION).out
 
 
 SAVE = (
     "By kelr's own record the election of 3 at 1970-01-01 00:00 UTC (leader epoch 5) may have given up records that"
-    " broker 1 holds, and whether it was in sync since is not on record: save what the disk of broker 1 holds before it"
-    " starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Bring broker 1"
-    " back only then, and produce again what was saved (kelr rescue replay)."
+    " broker 1 holds, and whether it was in sync since is not on record: save what the disk of broker 1 holds before"
+    " it starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Start"
+    " broker 1 only then, and produce again what was saved (kelr rescue replay)."
 )
 
 
@@ -244,4 +244,4 @@ def test_an_election_under_way_counts_before_its_audit_line_is_written(
         watched = kelr("watch", "--until-healthy", "--for", "1s", "--interval", "100ms", *CONNECTION)
         assert watched.code == 1
         assert watched.out.count(ON_RECORD) == 1
-        assert f"  next: {DUMP}\n" in kelr("explain", *CONNECTION).out
+        assert f"\n      {DUMP}\n" in kelr("explain", *CONNECTION).out

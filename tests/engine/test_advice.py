@@ -47,36 +47,34 @@ def advised(
 @pytest.mark.parametrize(
     ("policy", "retention"),
     [
-        (("delete",), " Retention goes on: what gets too old is deleted unread."),
-        (("compact", "delete"), " Retention goes on: what gets too old is deleted unread."),
+        (("delete",), ", but retention still deletes old records on 2 and 3"),
+        (("compact", "delete"), ", but retention still deletes old records on 2 and 3"),
         (("compact",), ""),
         ((), ""),
-        (None, " Retention, where the topic has any, goes on."),
+        (None, ", but retention, if the topic has any, still deletes old records on 2 and 3"),
     ],
 )
-def test_waiting_is_weighed_against_the_designation_and_retention_goes_on(
+def test_while_nobody_leads_nothing_is_written_and_retention_goes_on(
     policy: tuple[str, ...] | None, retention: str
 ) -> None:
     advice = advised(WAITING, ALIVE, LOGS, policy)
     assert advice.action is AdviceAction.BRING_BACK
-    assert advice.until == (
-        "Waiting is worth it until the outage costs more than designating 2 loses: while nobody leads, nothing is"
-        f" written and no log falls further behind.{retention}"
-    )
+    assert advice.until == f"Waiting: no new writes{retention}."
 
 
 def test_where_nobody_can_be_designated_waiting_has_no_alternative() -> None:
     nobody = advised(WAITING, cluster_of(live=(), fenced=(1, 2, 3)), map(silent, (3, 1, 2)), ("delete",))
     assert nobody.action is AdviceAction.BRING_BACK
-    assert nobody.until.startswith("Waiting has no alternative, and makes nothing worse: ")
-    assert nobody.until.endswith("no log falls further behind."), "no replica is live that could delete anything"
+    # No replica is live that could delete anything.
+    assert nobody.until == "Waiting: no new writes. No other choice is known."
 
 
 def test_logs_that_were_not_read_are_no_lack_of_alternatives() -> None:
     unheard = advised(WAITING, ALIVE, map(silent, (3, 1, 2)), ("delete",))
-    assert unheard.until.startswith(
-        "What electing 3 or 2 would lose is not known, since their logs were not read: kelr log-info orders:0, asked of"
-        " the cluster itself, reads them or says why not. Waiting makes nothing worse: while nobody leads"
+    assert unheard.until == (
+        "Waiting: no new writes, but retention still deletes old records on 2 and 3. The loss if you elect 3 or 2 is"
+        " UNKNOWN: their logs were not read. kelr log-info orders:0, asked of the cluster itself, reads them or says"
+        " why not."
     )
 
 
@@ -85,24 +83,24 @@ def test_logs_that_were_not_read_are_no_lack_of_alternatives() -> None:
     [
         (
             (silent(3), silent(1), log_of(2, (0, 135))),
-            "If 1 cannot come back: bring 2 back, which has the best log of those that were heard.",
+            "If 1 cannot return: start broker 2, which has the most complete log of those that were read.",
         ),
         (
             (log_of(3, (0, 116)), silent(1), log_of(2, (0, 135))),
-            "If 1 cannot come back: bring 2 back, which has the best log of those that were heard. If neither can be"
-            " done: designate 3, which loses at least 19 offsets,",
+            "If 1 cannot return: start broker 2, which has the most complete log of those that were read. If neither"
+            " can be done: designate 3, which loses at least 19 offsets,",
         ),
         # The log of 1 was read from its disk: 2 has the best of the others.
         (
             (log_of(3, (0, 116)), log_of(1, (0, 150)), log_of(2, (0, 135))),
-            "If 1 cannot come back: bring 2 back, which has the best log of the others that were heard. If neither can"
-            " be done: designate 3, which loses 34 offsets",
+            "If 1 cannot return: start broker 2, which has the most complete log of the others that were read. If"
+            " neither can be done: designate 3, which loses 34 offsets",
         ),
         (
             (log_of(3, (0, 135)), log_of(1, (0, 150)), log_of(2, (0, 135))),
-            "If 1 cannot come back: designate 3, which loses 15 offsets",
+            "If 1 cannot return: designate 3, which loses 15 offsets",
         ),
-        ((log_of(3, (0, 135)), silent(1), log_of(2, (0, 116))), "If 1 cannot come back: designate 3, which loses"),
+        ((log_of(3, (0, 135)), silent(1), log_of(2, (0, 116))), "If 1 cannot return: designate 3, which loses"),
     ],
 )
 @pytest.mark.parametrize("elr", [(1,), ()])
@@ -120,12 +118,12 @@ def test_where_nobody_is_waited_for_the_next_best_absent_log_is_an_alternative_t
     advice = advised(leaderless((3, 1, 2)), cluster_of(live=(3,), fenced=(1, 2)), logs, ("delete",))
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.BRING_BACK, 1, 3)
     assert advice.alternative.startswith(
-        "If 1 cannot come back: bring 2 back, which has the best log of the others that were heard. If neither can be"
-        " done: designate 3, which loses 34 offsets"
+        "If 1 cannot return: start broker 2, which has the most complete log of the others that were read. If"
+        " neither can be done: designate 3, which loses 34 offsets"
     )
 
 
-@pytest.mark.parametrize(("live", "opening"), [((3,), "Bring broker 2 back first"), ((), "Start broker 2 first")])
+@pytest.mark.parametrize(("live", "opening"), [((3,), "Start broker 2"), ((), "Start broker 2 first")])
 def test_of_those_whom_kafka_would_elect_the_best_log_comes_first(live: tuple[int, ...], opening: str) -> None:
     """The first one back leads, and the other truncates to it; here they stand in the other order in the assignment."""
     state, down = leaderless((1, 2, 3), elr=(1, 2), last_known=(2,)), tuple({1, 2, 3} - set(live))
@@ -139,13 +137,13 @@ def test_where_a_log_is_not_known_any_of_those_whom_kafka_would_elect_may_come_f
     state = leaderless((1, 2, 3), elr=(1, 2), last_known=(2,))
     logs = (silent(1), log_of(2, (0, 50)), log_of(3, (0, 20)))
     advice = advised(state, cluster_of(live=(3,), fenced=(1, 2)), logs, ("delete",))
-    assert advice.text.startswith("Bring one of brokers 1 and 2 back first")
+    assert advice.text.startswith("Start broker 1 or 2")
 
 
 def test_a_dead_broker_that_is_about_to_be_elected_may_have_lost_its_log() -> None:
     dead = decision(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), rules=ELR_4_0).advice
     assert (dead.action, dead.replica) == (AdviceAction.BRING_BACK, 1)
-    assert "If its machine crashed or lost its disk, keep it down and look at its log first" in dead.text
+    assert "If its machine crashed or lost its disk, keep it down and read its disk first" in dead.text
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,7 @@ def test_an_unknown_elr_takes_another_broker() -> None:
 
 
 def test_without_the_elr_nothing_is_foretold_of_a_return() -> None:
-    """A member of it would be elected: "nobody is elected by its return" would be a guess."""
+    """A member of it would be elected: "its return elects no leader" would be a guess."""
     decided = decision(leaderless(elr=None), cluster_of(live=(), fenced=(1, 2, 3)))
     assert (decided.forecasts, decided.waits_for) == ((), ())
     assert decided.advice.action is AdviceAction.GET_MORE_INFORMATION
@@ -179,7 +177,7 @@ def test_without_the_elr_nothing_is_foretold_of_a_return() -> None:
 def test_getting_more_information_is_waiting_too() -> None:
     advice = advised(leaderless((3, 1, 2)), ALIVE, LOGS, ("delete",))
     assert advice.action is AdviceAction.GET_MORE_INFORMATION
-    assert "more than designating 2 loses" in advice.until
+    assert advice.until == "Waiting: no new writes, but retention still deletes old records on 2 and 3."
 
 
 @pytest.mark.parametrize(
@@ -208,8 +206,8 @@ def test_a_pending_election_can_be_asked_for() -> None:
     assert (pending.situation, pending.elected) == (Situation.LEADER_PENDING, 2)
     assert pending.advice.action is AdviceAction.WAIT
     assert pending.advice.until == (
-        "Worth it for a minute, since nothing tells when that event comes. After that ask for it: an unclean election"
-        " elects 2 by the same rule (elr), which it asks first."
+        "Waiting: worth it for a minute, since nothing tells when that event comes. After that ask for it: an"
+        " unclean election elects 2 by the same rule (elr), which it asks first."
     )
     assert pending.advice.elect == ("elect", "--election-type", "unclean", "orders:0")
     unclean = next(o for o in pending.elections if o.election is ElectionType.UNCLEAN)
@@ -254,9 +252,9 @@ def test_a_periodic_election_beside_a_dead_unread_replica_is_forbidden(ends: tup
     assert (advice.action, advice.until) == (AdviceAction.GET_MORE_INFORMATION, "")
     assert advice.text == (
         "Write unclean.leader.election.enable=false to the topic at once: else Kafka's periodic task elects 1 within"
-        " minutes, and the log of broker 3 was not read, and may be better. Then look again. Once it is led, write back"
-        " what it was: the same command with --delete-config unclean.leader.election.enable in place of --add-config:"
-        " the topic has none of its own now."
+        " minutes, and the log of broker 3 was not read, and may be better. Then run kelr explain again. Once it is"
+        " led, write back what it was: the same command with --delete-config unclean.leader.election.enable in place"
+        " of --add-config: the topic has none of its own now."
     )
     assert advice.stock == (
         "kafka-configs.sh {stock} --alter --entity-type topics --entity-name orders --add-config"
@@ -264,7 +262,7 @@ def test_a_periodic_election_beside_a_dead_unread_replica_is_forbidden(ends: tup
     )
     assert advice.command == ("explain", "orders:0")
     best = 1 if ends[0] > ends[1] else 2
-    assert advice.alternative.startswith(f"If that cannot be done: designate {best}, which loses an UNKNOWN number")
+    assert advice.alternative.startswith(f"If that cannot be done: designate {best} (loss UNKNOWN)")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +309,7 @@ def test_a_place_in_the_elr_proves_nothing_of_a_replica_that_a_reassignment_adds
     assert (clean.elected, clean.loss.grade) == (2, Grade.UNKNOWN)
     assert (found.advice.action, found.advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (2,))
     assert found.advice.text.startswith(
-        "Keep broker 2 down and read its disk first: after a clean shutdown Kafka elects it the moment it is back"
+        "Keep broker 2 down and read its disk first: after a clean shutdown Kafka elects it the moment it returns"
     )
     other = replace(moved, replicas=(2, 1, 3), elr=(2, 3))
     awaited = decision(other, cluster_of(live=live, fenced=(*fenced, 3)), [*logs, silent(3)]).advice
@@ -339,9 +337,7 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.WAIT, 1)
     assert "KAFKA-19522" in advice.text
-    assert advice.alternative.startswith(
-        "If this stays and 1 cannot come back: designate 2, which loses an UNKNOWN number of offsets"
-    )
+    assert advice.alternative.startswith("If this stays and 1 cannot return: designate 2 (loss UNKNOWN)")
     assert "The reordering takes the leadership off 1" in advice.alternative
     assert advice.elect == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
     assert advice.command == ("describe", "orders:0", "--watch")
@@ -354,8 +350,8 @@ def test_a_disk_that_is_not_believed_takes_the_promise_of_its_place() -> None:
     """What its return loses is told as unknown, and the advice said that it loses nothing committed."""
     advice = decision(WAITING, ALIVE, (LOGS[0], DOUBTED, LOGS[2])).advice
     assert (
-        "Bring broker 1 back first: in the ELR, but what was read of the disk of broker 1 is not believed, so what that"
-        " loses is not known." in advice.text
+        "Start broker 1. In the ELR, but the loss is UNKNOWN: what was read of the disk of broker 1 is stale, or the"
+        " log was cut." in advice.text
     )
     assert "nothing committed is lost" not in advice.text
 
@@ -364,8 +360,10 @@ def test_a_member_of_the_elr_whose_disk_is_not_believed_comes_after_one_that_not
     state = leaderless((3, 1, 2), elr=(1, 2), last_known=(1,))
     advice = decision(state, cluster_of(live=(3,), fenced=(1, 2)), (LOGS[0], DOUBTED, silent(2))).advice
     assert (advice.action, advice.start) == (AdviceAction.BRING_BACK, (2,))
-    assert advice.text.startswith("Bring broker 2 back first: in the ELR, so after a clean shutdown nothing committed")
-    assert advice.alternative.startswith("If 2 and 1 cannot come back")
+    assert advice.text.startswith(
+        "Start broker 2. After a clean shutdown, Kafka elects it and loses no committed record"
+    )
+    assert advice.alternative.startswith("If 1 and 2 cannot return")
 
 
 def test_a_dead_leader_may_be_none_once_it_is_back_where_unclean_elections_are_allowed() -> None:
@@ -406,15 +404,15 @@ def test_a_dead_broker_that_kafka_4_0_is_about_to_elect_is_kept_down_where_its_d
 def test_a_dead_leader_leads_whatever_its_log_still_holds() -> None:
     """Its broker may have died before it was elected, and its machine have crashed."""
     unread = led_by_the_dead(DEAD_LEADER).advice
-    assert "bring 1 back. If its machine crashed or lost its disk, look at its log first: it leads" in unread.text
+    assert "start 1. If its machine crashed or lost its disk, read its disk first: it leads" in unread.text
     cut = replace(log_of(1, (0, 40)), source=LOG_DIRECTORY, unclean_shutdown=True)
     held = led_by_the_dead(DEAD_LEADER, logs=(log_of(3, (0, 116)), cut, log_of(2, (0, 135), hw=120))).advice
     assert (held.action, held.replica, held.designate) == (AdviceAction.HOLD, 1, 2)
-    assert "Keep broker 1 down: it leads the moment it is back, and its log lacks 95 offsets that 2 holds." in held.text
+    assert "Keep broker 1 down: it leads the moment it returns, and its log lacks 95 offsets that 2 holds." in held.text
     assert held.command == held.elect
     whole = replace(log_of(1, (0, 140)), source=LOG_DIRECTORY, unclean_shutdown=True)
     best = led_by_the_dead(DEAD_LEADER, logs=(log_of(3, (0, 116)), whole, log_of(2, (0, 135), hw=120))).advice
-    assert "bring 1 back. Its log was read from its disk and ends at 140, the best of all replicas." in best.text
+    assert "start 1. Its log was read from its disk and ends at 140, the most complete of all replicas." in best.text
 
 
 LAST_OF_THE_ELR = leaderless((3, 1, 2), elr=(1,), last_known=(3,))
@@ -441,9 +439,9 @@ def test_the_best_log_is_not_brought_back_where_that_elects_a_worse_one() -> Non
     logs = (log_of(3, (0, 116)), read, silent(2))
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
     assert advice.action is AdviceAction.GET_MORE_INFORMATION
-    assert "Bring broker 2 back, or read its log, before you choose: nobody is elected by that" in advice.text
-    assert "Bring 1 back" not in advice.text
-    assert "If it returns: Kafka elects 3 the moment it is back, which loses at least 34 offsets" in advice.text
+    assert "Start broker 2, or read its disk, before you choose: that elects no leader" in advice.text
+    assert "Start 1" not in advice.text
+    assert "If it returns: Kafka elects 3 the moment it returns, which loses at least 34 offsets" in advice.text
     assert advice.text.endswith(
         "Keep broker 1 down until all logs are known: its return may elect somebody before that."
     )
@@ -457,7 +455,7 @@ def test_a_designation_that_comes_after_a_return_is_told_to_scripts_too() -> Non
     for live in ((3,), ()):
         advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
         assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 2, 1)
-        assert "Bring 1 back first: nobody is elected by its return, so then designate 1" in advice.text
+        assert "Start 1 first: its return elects no leader, so then designate 1" in advice.text
         assert advice.elect == ("elect", "--election-type", "designation", "--designate", "1", "orders:0")
         assert advice.command == ("describe", "orders:0", "--watch")  # 1 is down yet
 
@@ -470,7 +468,7 @@ def test_where_elr_is_not_known_no_return_is_said_to_elect_nobody() -> None:
     found = decision(state, cluster_of(live=(2,), fenced=(1, 3)), logs)
     assert found.forecasts == ()
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
-    assert "look again then" in found.advice.text
+    assert "run kelr explain again then" in found.advice.text
 
 
 def cut_disk(replica: int, end: int, *, hw: int | None = None) -> LogAnswer:
@@ -483,14 +481,14 @@ def test_the_best_of_those_that_can_lead_comes_back_where_the_best_log_elects_a_
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
     assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
     assert (
-        "Bring broker 2 back: its log (read from its disk) is the best of those that can lead; nobody is elected by its"
-        " return, so then designate 2"
+        "Start broker 2: its log (read from its disk) is the most complete of those that can lead; its return elects"
+        " no leader, so then designate 2"
     ) in advice.text
     assert (
-        "Keep broker 1 down until 2 leads, although its log is the best of all replicas: the moment it is back Kafka"
-        " elects 3, which loses at least 11 offsets"
+        "Keep broker 1 down until 2 leads, although its log is the most complete of all replicas: the moment it"
+        " returns Kafka elects 3, which loses at least 11 offsets"
     ) in advice.text
-    assert advice.alternative.startswith("If 2 cannot come back: designate 3, which loses")
+    assert advice.alternative.startswith("If 2 cannot return: designate 3, which loses")
     assert "bring 1 back" not in advice.alternative
     assert advice.command == ("describe", "orders:0", "--watch")
 
@@ -499,8 +497,8 @@ def test_whose_return_elects_a_worse_one_stays_down_although_its_own_log_is_not_
     logs = (log_of(3), cut_disk(1, 5, hw=4), cut_disk(2, 11))
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
     assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
-    assert "its log (read from its disk) is the best of all replicas" in advice.text
-    assert "Keep broker 1 down until 2 leads: the moment it is back Kafka elects 3" in advice.text
+    assert "its log (read from its disk) is the most complete of all replicas" in advice.text
+    assert "Keep broker 1 down until 2 leads: the moment it returns Kafka elects 3" in advice.text
 
 
 def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_one() -> None:
@@ -511,25 +509,26 @@ def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_on
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
     assert advice.alternative == ""
     assert advice.text.endswith(
-        "Keep broker 1 down until 2 leads, although its log is the best of all replicas: the moment it is back Kafka"
-        " elects 3, which loses at least 9 offsets, 4 of them known to be committed; broker 3 has lost data that no log"
-        " shows. Designate 2 first, which loses at least 5 offsets; broker 3 has lost data that no log shows."
+        "Keep broker 1 down until 2 leads, although its log is the most complete of all replicas: the moment it"
+        " returns Kafka elects 3, which loses at least 9 offsets, 4 of them known to be committed; broker 3 has lost"
+        " data that no log shows. Designate 2 first, which loses at least 5 offsets; broker 3 has lost data that no"
+        " log shows."
     )
     assert advice.command == advice.elect
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "2")
 
 
 def test_two_whose_returns_together_elect_somebody_are_not_both_started_to_compare_logs() -> None:
-    """Found by `make hindsight`: "Bring broker 3 back: nobody is elected by that", and 1, the last of the ELR, too.
+    """Found by `make hindsight`: "Start broker 3: that elects no leader", and 1, the last of the ELR, too.
     With both back Kafka elects 3."""
     logs = (silent(3), cut_disk(1, 11), log_of(2, (0, 5), hw=4))
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(2,), fenced=(1, 3)), logs).advice
     assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (3,))
     assert "Read the disk of broker 3 before you choose, and do not start it before that" in advice.text
-    assert advice.text.endswith("Bring 1 back: it has the best log of those that were heard.")
+    assert advice.text.endswith("Start 1: it has the most complete log of those that were read.")
 
 
-@pytest.mark.parametrize(("others", "otherwise"), [((2,), "designate 2"), ((), "bring 2 back")])
+@pytest.mark.parametrize(("others", "otherwise"), [((2,), "designate 2"), ((), "start broker 2")])
 def test_a_live_last_known_leader_is_stopped_first_where_it_keeps_committed_records_from_leading(
     others: tuple[int, ...], otherwise: str
 ) -> None:
@@ -540,15 +539,15 @@ def test_a_live_last_known_leader_is_stopped_first_where_it_keeps_committed_reco
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.replica, advice.stop, advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,), (3,))
     assert advice.text.startswith(
-        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean. Stop broker 3"
-        " first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11 offsets that 1"
-        " holds. Look first what else that stops (whatif --stop 3), and save what is known now: once 3 is down kelr"
-        " reads its log no more, and without that file (--logs) may advise to bring it back. Do not do that before 1"
-        " leads. Bring broker 1 back: "
+        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so every return counts as unclean."
+        " Stop broker 3 first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11"
+        " offsets that 1 holds. Look first what else that stops (whatif --stop 3), and save what is known now: once"
+        " 3 is down kelr reads its log no more, and without that file (--logs) may advise to start it. Do not do"
+        " that before 1 leads. Start broker 1: "
     )
-    assert "while broker 3 is down, nobody is elected by its return, so then designate 1" in advice.text
+    assert "while broker 3 is down, its return elects no leader, so then designate 1" in advice.text
     assert advice.text.endswith("Keep broker 3 down until 1 leads: with it back, too, Kafka elects 3 at once.")
-    assert advice.alternative.startswith(f"If 3 cannot be stopped, or 1 cannot come back: {otherwise}")
+    assert advice.alternative.startswith(f"If 3 cannot be stopped, or 1 cannot return: {otherwise}")
     summary = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).summary
     assert summary.endswith("; its ELR is [1], and no single return elects a member of it.")
     assert advice.command == ("snapshot", "before-stopping-3.kelr")  # no designation: 1 is down
@@ -562,8 +561,8 @@ def test_that_holds_for_a_return_that_may_be_unclean_too() -> None:
     assert (advice.action, advice.replica, advice.stop, advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,), (3,))
     assert advice.text.startswith("Stop broker 3 first, unless 1 is known to have been shut down cleanly: ")
     assert advice.text.endswith(
-        "after a clean shutdown Kafka elects it then, after an unclean one nobody, and you designate 1. Start 3 again"
-        " once 1 leads."
+        "after a clean shutdown Kafka elects it then, after an unclean one no leader, and you designate 1. Start 3"
+        " again once 1 leads."
     )
     (note,) = [one for one in found.notes if "--bootstrap-controller HOST:PORT" in one]
     assert note.startswith("whether broker 1 was shut down cleanly is not known: its disk has the mark of it")
@@ -574,7 +573,7 @@ def test_that_holds_for_a_return_that_may_be_unclean_too() -> None:
 
 @pytest.mark.parametrize("best", [1, 2])
 def test_a_last_known_leader_that_is_about_to_be_elected_is_stopped_before_a_better_log(best: int) -> None:
-    """It was "look again in a few seconds"; no designation passes it over (`canElectLastKnownLeader`)."""
+    """It was "run kelr explain again in a few seconds"; no designation passes it over (`canElectLastKnownLeader`)."""
     logs = (log_of(3), cut_disk(1, 9 if best == 1 else 1), log_of(2, (0, 4)))
     found = decision(leaderless((3, 1, 2), last_known=(3,)), ALIVE, logs)
     assert (found.situation, found.elected) == (Situation.LEADER_PENDING, 3)
@@ -597,8 +596,8 @@ def test_the_best_log_is_saved_first_where_another_is_elected_with_it_and_withou
     advice = decision(leaderless((3, 1), elr=(1,), last_known=(3,)), ALIVE, (log_of(3), cut_disk(1, 3, hw=0))).advice
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 3)
     assert advice.text.endswith(
-        "Keep broker 1 down until what it holds is saved: its log is the best of all replicas, and the moment it is"
-        " back Kafka elects 3 all the same. Designate 3, which loses 3 offsets."
+        "Keep broker 1 down until what it holds is saved: its log is the most complete of all replicas, and the"
+        " moment it returns Kafka elects 3 even then. Designate 3, which loses 3 offsets."
     )
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "3")
 
@@ -618,9 +617,9 @@ def test_whose_disk_lacks_committed_records_stays_down_until_it_is_read_again(
     advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (1,))
     elects = (
-        "Kafka elects it the moment it is back"
+        "Kafka elects it the moment it returns"
         if last_known
-        else "after a clean shutdown Kafka elects it the moment it is back"
+        else "after a clean shutdown Kafka elects it the moment it returns"
     )
     assert advice.text == (
         f"Keep broker 1 down for now: {elects}, and what was read of its disk lacks records"
@@ -629,7 +628,7 @@ def test_whose_disk_lacks_committed_records_stays_down_until_it_is_read_again(
     )
     assert advice.command[:2] == ("recover", "collect")
     again = "If it has not run since it was read, its log was cut: "
-    assert advice.alternative.startswith(f"{again}designate 2," if live else f"{again}bring 2 back,")
+    assert advice.alternative.startswith(f"{again}designate 2 (loss" if live else f"{again}start broker 2,")
 
 
 @pytest.mark.parametrize("live", [(3,), ()])
@@ -691,16 +690,19 @@ def test_a_live_replica_is_designated_once_no_member_of_the_elr_can_come_back() 
     logs = (log_of(3, (0, 116)), clean, silent(2))
     advice = decision(leaderless((3, 1, 2), elr=(1, 2)), cluster_of(live=(3,), fenced=(1, 2)), logs).advice
     assert (advice.replica, advice.start) == (1, (1,))
-    assert advice.alternative.startswith("If 1 and 2 cannot come back: designate 3, which loses at least 19 offsets")
+    assert advice.alternative.startswith("If 1 and 2 cannot return: designate 3, which loses at least 19 offsets")
 
 
 def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:
     logs = (log_of(3, (0, 116)), silent(1), NotHeard(2, Unheard.TIMED_OUT, "no answer in time"))
     advice = advised(leaderless((3, 1, 2)), ALIVE, logs, ("delete",))
-    assert advice.text.startswith("Bring broker 1 back, or read its log, before you choose: nobody is elected by that")
-    assert "Broker 2 is up, but its log was not read: find out why, and look again." in advice.text
+    assert advice.text.startswith("Start broker 1, or read its disk, before you choose: that elects no leader")
+    assert "Broker 2 is up, but its log was not read: find out why, and run kelr explain again." in advice.text
     alone = advised(leaderless((3, 2)), ALIVE, logs[::2], ("delete",))
-    assert alone.text == "Broker 2 is up, but its log was not read: find out why, and look again before you choose."
+    assert (
+        alone.text
+        == "Broker 2 is up, but its log was not read: find out why, and run kelr explain again before you choose."
+    )
 
 
 def test_where_another_isr_member_takes_over_by_itself_nobody_is_designated() -> None:
@@ -717,7 +719,7 @@ def test_a_designation_names_the_recovery_that_it_stands_for() -> None:
     advice = decision(leaderless((3, 1, 2)), cluster_of(live=(1, 2, 3)), logs).advice
     assert advice.action is AdviceAction.DESIGNATE
     assert advice.text.startswith(
-        "Designate 1, as a balanced recovery would: of all replicas it has the best log, and it loses nothing"
+        "Designate 1, as a balanced recovery would: of all replicas it has the most complete log, and it loses nothing"
     )
     assert advice.command == advice.elect
     assert advice.elect[-3:] == ("--designate", "1", "orders:0")
@@ -768,9 +770,9 @@ def test_the_cost_of_an_election_in_words(loss: Loss | None, words: str) -> None
 @pytest.mark.parametrize(
     ("logs", "warning"),
     [
-        ({2: 9}, "When brokers 1 and 3 return, they truncate to 2's log: save what their disks hold first."),
-        ({2: 9, 3: 5}, "When broker 1 returns, it truncates to 2's log: save what its disk holds first."),
-        ({1: 20, 2: 9, 3: 5}, "When broker 1 returns, it truncates to 2's log: save what its disk holds first."),
+        ({2: 9}, "Save what the disks of brokers 1 and 3 hold first: they truncate to 2's log on their return."),
+        ({2: 9, 3: 5}, "Save what the disk of broker 1 holds first: it truncates to 2's log on its return."),
+        ({1: 20, 2: 9, 3: 5}, "Save what the disk of broker 1 holds first: it truncates to 2's log on its return."),
         ({1: 9, 2: 9, 3: 5}, ""),
     ],
 )
@@ -800,7 +802,9 @@ def test_a_member_without_its_log_directory_is_not_the_one_to_bring_back(rules: 
         rules=rules,
     )
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 2)
-    assert found.advice.text.startswith("Bring broker 2 back first: in the ELR")
+    assert found.advice.text.startswith(
+        "Start broker 2. After a clean shutdown, Kafka elects it and loses no committed record"
+    )
     assert "Not broker 1 without its data: its log directory has failed." in found.advice.text
     forecast = next(one for one in found.forecasts if one.replica == 1 and one.clean)
     assert forecast.loss is not None
@@ -821,7 +825,7 @@ def test_the_only_member_is_held_back_once_its_log_directory_has_failed(rules: R
     )
     assert (found.advice.action, found.advice.replica) == (AdviceAction.HOLD, 1)
     assert found.advice.text.startswith("Broker 1 must not return without its data: its log directory has failed")
-    assert " elects 2, which" in found.advice.alternative or "designate 2, which" in found.advice.alternative
+    assert " elects 2, which" in found.advice.alternative or "designate 2 (loss" in found.advice.alternative
 
 
 @pytest.mark.parametrize(("elr", "advised"), [((1, 2), (AdviceAction.BRING_BACK, 2)), ((1,), (AdviceAction.HOLD, 1))])
@@ -885,7 +889,7 @@ def test_beside_a_live_replica_that_was_not_read_nobody_is_designated_and_the_wo
     advice = advised(OF_TWO_AGES, ALIVE, logs, ("delete",))
     assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (1,))
     assert advice.command == ("log-info", "orders:0")
-    assert "Broker 3 is up, but its log was not read: find out why, and look again" in advice.text
+    assert "Broker 3 is up, but its log was not read: find out why, and run kelr explain again" in advice.text
     assert advice.alternative.startswith(
         "If that cannot be done: designate 2, which loses at least 40 offsets; the log of broker 3 was not read."
     )
@@ -905,7 +909,7 @@ def test_a_last_known_leader_that_crashed_waits_for_the_logs_of_live_replicas(
     assert advice.action is (AdviceAction.GET_MORE_INFORMATION if unclean else AdviceAction.BRING_BACK)
     if unclean:
         assert advice.keep_down == (1,)
-        assert advice.alternative == "If that cannot be done: bring broker 1 back."
+        assert advice.alternative == "If that cannot be done: start broker 1."
 
 
 @pytest.mark.parametrize("hw", [120, 130])
@@ -915,7 +919,7 @@ def test_an_older_log_that_lacks_no_more_than_whom_would_be_designated_comes_bac
     advice = advised(OF_TWO_AGES, ALIVE, logs, ("delete",))
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert "it lacks 10 offsets that 3 holds, and none of them is known to be committed" in advice.text
-    assert "If 1 cannot come back: designate 2" in advice.alternative
+    assert "If 1 cannot return: designate 2" in advice.alternative
 
 
 def test_a_member_of_the_elr_that_is_known_to_lack_committed_records_is_promised_nothing() -> None:
@@ -947,7 +951,7 @@ def test_of_a_single_replica_no_others_truncate(
 
 
 def test_a_periodic_election_is_forbidden_first_where_a_broker_that_is_down_has_the_better_log() -> None:
-    """It elects whoever is live within minutes; that its log is the best of those that were heard is not so."""
+    """It elects whoever is live within minutes; that its log is the most complete of those that were read is not so."""
     better = replace(log_of(1, (0, 20)), source=LOG_DIRECTORY)
     for live in ((2,), (2, 3)):
         due = decision(

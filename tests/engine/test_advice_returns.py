@@ -63,9 +63,10 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 4)
     assert advice.text == (
-        "Broker 4 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean."
-        " First save what its return truncates: 225 offsets of broker 3, from 160 on. Bring broker 4 back: its log was"
-        " read from its disk and ends at 265, the best of all replicas. Kafka elects it at once."
+        "Broker 4 is in the ELR and was not shut down cleanly, as its disk shows, so every return counts as unclean."
+        " First save what its return truncates: 225 offsets of broker 3, from 160 on. Start broker 4: its log was"
+        " read from its disk and ends at 265, the most complete of all replicas. Kafka elects it as last known"
+        " leader."
     )
     assert advice.rescue == (
         "rescue",
@@ -96,8 +97,8 @@ def test_who_may_have_stopped_uncleanly_waits_for_one_who_leads_with_the_same_re
     ]
     assert (found.advice.action, found.advice.replica, found.advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,))
     assert found.advice.text.startswith(
-        "Bring broker 1 back first: its log holds all that 3's does, which is in the ELR; nobody is elected by its"
-        " return, so then designate 1,"
+        "Start broker 1 first: its log holds all that 3's does, which is in the ELR; its return elects no leader, so"
+        " then designate 1,"
     )
     assert (
         "Keep broker 3 down until 1 leads: if it was not shut down cleanly, its return ends its place in the ELR, and"
@@ -124,7 +125,7 @@ def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
     )
     assert advice.text.startswith(
         "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
-        " 4 was not read, so its return may truncate that. Bring broker 4 back first"
+        " 4 was not read, so its return may truncate that. Start broker 4"
     )
     assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
 
@@ -158,11 +159,11 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text == (
-        "Brokers 2 and 3 are in the ELR and were not shut down cleanly, as their disks show, so no return"
-        " is clean. First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on. Bring"
-        " broker 3 back: its log (read from its disk) is the best of all replicas; while broker 2 is down, nobody is"
-        " elected by its return, so then designate 3, which loses 64 offsets. With broker 2 back, too, Kafka elects 3"
-        " at once."
+        "Brokers 2 and 3 are in the ELR and were not shut down cleanly, as their disks show, so every return counts"
+        " as unclean. First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on."
+        " Start broker 3: its log (read from its disk) is the most complete of all replicas; while broker 2 is down,"
+        " its return elects no leader, so then designate 3, which loses 64 offsets. With broker 2 back, too, Kafka"
+        " elects 3 at once."
     )
     # Broker 3 is still down then: what was read of its disk tells where its log ends.
     dump = ("rescue", "dump", "orders:0", "--elect", "3", "--logs", "FILE", "--out", "orders-0-lost-to-3.kelr-rescue")
@@ -174,7 +175,7 @@ def test_whom_kafka_would_elect_instead_is_kept_down_until_the_designation() -> 
     advice = both_cut(2).advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text.endswith(
-        "while broker 2 is down, nobody is elected by its return, so then designate 3, which loses 64 offsets. Keep"
+        "while broker 2 is down, its return elects no leader, so then designate 3, which loses 64 offsets. Keep"
         " broker 2 down until 3 leads: with it back, too, Kafka elects 2 at once."
     )
 
@@ -184,7 +185,7 @@ def test_a_return_that_elects_nobody_in_any_company_leaves_the_saving_to_the_des
     advice = decision(state, cluster_of(live=(4,), fenced=(3,)), (BOTH_CUT[0], BOTH_CUT[2])).advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text.endswith(
-        "; nobody is elected by its return, so then designate 3, which loses 64 offsets. Before you designate it, save"
+        "; its return elects no leader, so then designate 3, which loses 64 offsets. Before you designate it, save"
         " what the others then truncate: 64 offsets of broker 4, from 129 on."
     )
     # Both are live by then: nothing is read from a disk.
@@ -237,7 +238,7 @@ def test_a_disk_that_holds_more_than_the_leader_is_saved_before_its_broker_start
     assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, LATER)
     assert advice.text.startswith(
         "Save what is on the disk of broker 1 and not in the leader's log before its broker starts: 303 offsets of"
-        " broker 1, from 100 on. When it returns, it truncates to the log of the leader, 3. Bring brokers 1 and 2 back"
+        " broker 1, from 100 on. When it returns, it truncates to the log of the leader, 3. Start brokers 1 and 2"
     )
 
 
@@ -325,10 +326,10 @@ def test_after_an_epoch_in_which_nobody_led_saving_comes_first_and_what_is_not_k
     assert (found.situation, found.unsaved, needs_a_look(found)) == (Situation.HEALTHY, Unsaved.NOT_KNOWN, False)
     assert (advice.action, advice.rescue) == (AdviceAction.RESCUE, LATER)
     assert advice.text == (
-        "Before leader epoch 5 nobody led for a while, and whether 3 was elected cleanly is not known (a metadata log"
-        " tells: --bootstrap-controller HOST:PORT). If it was not: save what the disk of broker 1 holds before it"
-        " starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Bring"
-        " broker 1 back only then, and produce again what was saved (kelr rescue replay)."
+        "Before leader epoch 5 nobody led for a while, and whether 3 was elected cleanly is not known (a metadata"
+        " log tells: --bootstrap-controller HOST:PORT). If it was not: save what the disk of broker 1 holds before"
+        " it starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Start"
+        " broker 1 only then, and produce again what was saved (kelr rescue replay)."
     )
     assert found.summary.endswith("1 is not in sync, and whether it was elected cleanly is not known.")
 

@@ -96,7 +96,7 @@ def test_a_clean_return_is_proven_and_an_unclean_one_is_not(incident: Decision) 
 def test_the_advice_brings_the_elr_member_back_or_designates_the_best(incident: Decision) -> None:
     assert incident.advice.action is AdviceAction.BRING_BACK
     assert incident.advice.replica == 1
-    assert incident.advice.alternative.startswith("If 1 cannot come back: designate 2")
+    assert incident.advice.alternative.startswith("If 1 cannot return: designate 2")
     assert incident.advice.elect == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
     assert incident.advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
 
@@ -190,7 +190,7 @@ def test_the_last_known_leader_that_nobody_heard_may_return_only_if_its_disk_is_
         [silent(1), log_of(2, (0, 80)), log_of(3, (0, 60))],
     )
     assert decided.advice.action is AdviceAction.BRING_BACK
-    assert "keep it down and look at its log first" in decided.advice.text
+    assert "keep it down and read its disk first" in decided.advice.text
     assert "designate 2" in decided.advice.alternative
     for clean in (True, False):
         found = forecast(decided, 1, clean=clean)
@@ -221,7 +221,7 @@ def test_kafka_4_0_elects_a_dead_last_known_leader() -> None:
     old = decision(state, cluster_of(live=(2,), fenced=(1,)), [silent(1), log_of(2, (0, 9))], rules=ELR_4_0)
     new = decision(state, cluster_of(live=(2,), fenced=(1,)), [silent(1), log_of(2, (0, 9))], rules=ELR_4_3)
     assert old.elected == 1
-    assert outcome(old, ElectionType.UNCLEAN).note == "broker 1 is fenced: it would be the leader on paper only"
+    assert outcome(old, ElectionType.UNCLEAN).note == "broker 1 is fenced: it would be the recorded leader only"
     assert new.elected is None
     assert outcome(new, ElectionType.UNCLEAN).elected == 2
 
@@ -355,7 +355,7 @@ def test_a_broker_in_controlled_shutdown_is_awaited_like_one_that_is_gone() -> N
     assert decided.summary.endswith("waits for broker 4.")
     assert forecast(decided, 4, clean=True).elected_by is ElectedBy.ELR
     assert decided.candidates[2].status == "shutting down, or its log directory failed"
-    assert decided.advice.text.startswith("Bring broker 4 back first")
+    assert decided.advice.text.startswith("Start broker 4")
     assert "not registered" not in decided.advice.text
 
 
@@ -364,7 +364,8 @@ def test_a_single_replica_has_no_others_to_compare_with() -> None:
         leaderless((1,), elr=(1,), last_known=(1,)), cluster_of(live=(), fenced=(1,)), [silent(1)], min_isr=1
     )
     assert decided.advice.text == (
-        "Start broker 1 first: after a clean shutdown nothing committed is lost. It is elected the moment it is back."
+        "Start broker 1 first: after a clean shutdown no committed record is lost. Kafka elects it"
+        " the moment it returns."
     )
 
 
@@ -387,8 +388,8 @@ def test_members_of_the_isr_that_do_not_answer_are_no_all_clear() -> None:
     )
     assert (decided.advice.action, decided.advice.replica) == (AdviceAction.WAIT, 2)
     assert decided.advice.text == (
-        "Brokers 2 and 3 of the ISR did not answer (connection refused): they may hang or be gone, and the controller"
-        " does not know before their sessions expire. Look again in a few seconds, and at those brokers."
+        "Brokers 2 and 3 of the ISR did not answer (connection refused): Kafka fences them when their sessions"
+        " expire. Look at those brokers, and run kelr explain again in a few seconds."
     )
     behind = decision(replace(state, isr=(1, 2)), cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), silent(2)])
     assert behind.summary.endswith(
@@ -411,7 +412,7 @@ def test_an_unknown_loss_is_said_in_a_whole_sentence() -> None:
     """Logs of other epochs whose lineages nobody asked for: the best may be designated, its cost is not known."""
     logs = [ReplicaLog(1, 50, 1, 5, 50, 0), ReplicaLog(2, 40, 2, 5, 40, 0)]
     decided = decision(leaderless((1, 2, 3), elr=(3,)), cluster_of(live=(1, 2), fenced=(3,)), [*logs, silent(3)])
-    assert "designate 2, which loses an UNKNOWN number of offsets." in decided.advice.alternative
+    assert "designate 2 (loss UNKNOWN)." in decided.advice.alternative
 
 
 def test_a_last_known_leader_that_is_no_replica_any_more_is_not_predicted_to_lead() -> None:

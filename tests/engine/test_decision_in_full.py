@@ -162,7 +162,7 @@ def test_an_election_that_is_asked_for_says_so_in_its_steps() -> None:
     assert unclean.steps[-1].evidence.startswith("asked for")
     preferred = outcome(found, ElectionType.PREFERRED)
     assert (preferred.elected, preferred.elected_by) == (None, None)
-    assert preferred.note == "elects nobody: Kafka answers PREFERRED_LEADER_NOT_AVAILABLE"
+    assert preferred.note == "Kafka refuses: PREFERRED_LEADER_NOT_AVAILABLE"
     assert [step.rule for step in preferred.steps] == [
         "preferred-replica",
         "leader-stays",
@@ -232,7 +232,7 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (3,),
             (_log(1, 5), _log(2, 9)),
             (
-                (None, (3,), "waits for the log of 3"),
+                (None, (3,), "needs log of 3"),
                 [("recovery-quorum-heard", False, ALL_COUNT.format(1, "broker 3 not heard"))],
             ),
             ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
@@ -241,7 +241,7 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (2, 3),
             (_log(1, 5), _log(2, 9)),
             (
-                (None, (3,), "waits for the log of 3"),
+                (None, (3,), "needs log of 3"),
                 [("recovery-quorum-heard", False, "recovery quorum [2, 3]; broker 3 not heard")],
             ),
             ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
@@ -256,7 +256,7 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (),
             (_log(1, 5), _log(2, 9), _log(3, 11)),
             (
-                (None, (3,), "waits for 3"),
+                (None, (3,), "needs broker 3 live"),
                 [
                     ("recovery-quorum-heard", True, ALL_COUNT.format(0, "all heard")),
                     ("best-log-is-live", False, "3 has the best log and is fenced"),
@@ -268,7 +268,7 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (),
             (_without_epochs(1), _without_epochs(2)),
             (
-                (None, (1, 2, 3), "waits for the log of 1, 2 and 3"),
+                (None, (1, 2, 3), "needs logs of 1, 2 and 3"),
                 [("recovery-quorum-heard", False, ALL_COUNT.format(0, "brokers 1, 2 and 3 not heard"))],
             ),
             (
@@ -280,12 +280,12 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (),
             (),
             (
-                (None, (1, 2, 3), "waits for the log of 1, 2 and 3"),
+                (None, (1, 2, 3), "needs logs of 1, 2 and 3"),
                 [("recovery-quorum-heard", False, ALL_COUNT.format(0, "brokers 1, 2 and 3 not heard"))],
             ),
             (
-                (None, (), "no live replica was heard"),
-                [("any-replica-heard", False, "no live replica was heard")],
+                (None, (), "no live log was read"),
+                [("any-replica-heard", False, "no live log was read")],
             ),
         ),
     ],

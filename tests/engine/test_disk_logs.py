@@ -66,14 +66,14 @@ def test_the_best_log_on_a_dead_brokers_disk_is_brought_back_before_anybody_is_d
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert advice.text == (
-        "Bring broker 1 back: its log (read from its disk) is the best of all replicas; nobody is elected by its"
-        " return, so then designate 1, which loses nothing of any log."
+        "Start broker 1: its log (read from its disk) is the most complete of all replicas; its return elects no"
+        " leader, so then designate 1, which loses nothing of any log."
     )
     assert advice.command == ("describe", "orders:0", "--watch")  # 1 is down: it was its designation
     assert advice.rescue == ()
     assert advice.alternative == (
-        "If 1 cannot come back: designate 2, which loses 15 offsets. When broker 1 returns, it truncates to 2's"
-        " log: save what its disk holds first."
+        "If 1 cannot return: designate 2, which loses 15 offsets. Save what the disk of broker 1 holds first: it"
+        " truncates to 2's log on its return."
     )
     assert (advice.designate, aggressive_loss(found)) == (2, 15)
 
@@ -81,7 +81,7 @@ def test_the_best_log_on_a_dead_brokers_disk_is_brought_back_before_anybody_is_d
 def test_with_another_log_unread_the_best_disk_is_still_named() -> None:
     advice = decision(NEEDS_ELECTION, ONE_DOWN, (NEWER, TWO, silent(3))).advice
     assert advice.action is AdviceAction.GET_MORE_INFORMATION
-    assert "Bring 1 back, too: it has the best log of those that were heard." in advice.text
+    assert "Start 1, too: it has the most complete log of those that were read." in advice.text
 
 
 @pytest.mark.parametrize("dead", [SAME, SHORTER])
@@ -99,8 +99,8 @@ def test_a_last_known_leader_whose_disk_holds_the_best_log_is_brought_back_witho
     found = decision(LAST_KNOWN, ONE_DOWN, (NEWER, TWO, THREE))
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert found.advice.text == (
-        "Bring broker 1 back: its log was read from its disk and ends at 135, the best of all replicas. Kafka elects it"
-        " at once."
+        "Start broker 1: its log was read from its disk and ends at 135, the most complete of all replicas. Kafka"
+        " elects it as last known leader."
     )
     for clean in (True, False):
         returning = forecast(found, 1, clean=clean)
@@ -112,7 +112,7 @@ def test_a_last_known_leader_whose_disk_holds_the_best_log_is_brought_back_witho
 
 def test_what_was_not_heard_is_named_beside_the_best_disk() -> None:
     advice = decision(LAST_KNOWN, ONE_DOWN, (NEWER, TWO, silent(3))).advice
-    assert "the best of those that were heard (broker 3 was not)" in advice.text
+    assert "the most complete of those that were read (broker 3 was not)" in advice.text
 
 
 def test_a_last_known_leader_whose_disk_lacks_records_is_held_down() -> None:
@@ -166,7 +166,7 @@ def test_a_last_known_leader_without_its_log_is_held_down() -> None:
 def test_a_member_of_the_elr_whose_disk_was_read_is_told_with_what_it_holds() -> None:
     best = decision(IN_ELR, ONE_DOWN, (NEWER, TWO, THREE)).advice
     assert best.action is AdviceAction.BRING_BACK
-    assert best.text.endswith("Its log was read from its disk and ends at 135, the best of all replicas.")
+    assert best.text.endswith("Its log was read from its disk and ends at 135, the most complete of all replicas.")
     behind = decision(IN_ELR, ONE_DOWN, (disk(log_of(1, (3, 112), hw=100)), TWO, THREE)).advice
     assert behind.action is AdviceAction.BRING_BACK
     assert behind.text.endswith(
@@ -188,13 +188,13 @@ def test_with_every_broker_down_and_every_disk_read_the_best_one_starts_first() 
     logs = (SHORTER, disk(TWO), disk(THREE))
     nobody = decision(NEEDS_ELECTION, ALL_DOWN, logs).advice
     assert (nobody.action, nobody.replica) == (AdviceAction.BRING_BACK, 2)
-    assert "nobody is elected by its return, so then designate 2" in nobody.text
+    assert "its return elects no leader, so then designate 2" in nobody.text
     waiting = decision(LAST_KNOWN, ALL_DOWN, logs).advice
     assert (waiting.action, waiting.replica) == (AdviceAction.HOLD, 1)
     assert waiting.text == (
-        "Keep broker 1 down: Kafka elects it the moment it is back, and its log lacks 20 offsets that 2 holds. Bring 2"
-        " back first: nobody is elected by its return, so then designate 2, which loses an UNKNOWN number of"
-        " offsets; broker 1 has lost data that no log shows."
+        "Keep broker 1 down: Kafka elects it the moment it returns, and its log lacks 20 offsets that 2 holds. Start"
+        " 2 first: its return elects no leader, so then designate 2, which loses an UNKNOWN number of offsets;"
+        " broker 1 has lost data that no log shows."
     )
     best = decision(LAST_KNOWN, ALL_DOWN, (NEWER, disk(TWO), disk(THREE))).advice
     assert (best.action, best.replica) == (AdviceAction.BRING_BACK, 1)
@@ -215,7 +215,7 @@ def test_a_place_in_the_elr_that_an_unclean_shutdown_ends_is_no_reason_to_start_
     logs = [disk(log_of(1, hw=0)), *(disk(log_of(broker, (0, 6), hw=0)) for broker in (2, 3))]
     advice = decision(IN_ELR, ALL_DOWN, [replace(log, unclean_shutdown=True) for log in logs]).advice
     assert (advice.action, advice.replica) == (AdviceAction.HOLD, 1)
-    assert "its log lacks 6 offsets that 2 holds. Bring 2 back first" in advice.text
+    assert "its log lacks 6 offsets that 2 holds. Start 2 first" in advice.text
 
 
 def test_a_last_known_leader_is_held_down_for_a_better_disk_and_not_for_a_worse_live_replica() -> None:
@@ -223,13 +223,13 @@ def test_a_last_known_leader_is_held_down_for_a_better_disk_and_not_for_a_worse_
     better = disk(log_of(2, (3, 118), (4, 150), hw=110))
     advice = decision(LAST_KNOWN, cluster, (disk(log_of(1, (3, 119), hw=110)), better, THREE)).advice
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
-    assert "lacks 32 offsets that 2 holds. Bring 2 back first" in advice.text
+    assert "lacks 32 offsets that 2 holds. Start 2 first" in advice.text
     assert advice.alternative == (
-        "If 2 cannot come back: bring 1 back, whose log is better than that of any live replica."
+        "If 2 cannot return: start 1, whose log is more complete than that of any live replica."
     )
     worse = decision(LAST_KNOWN, cluster, (SHORTER, better, THREE)).advice
     assert (worse.action, worse.replica, worse.designate) == (AdviceAction.HOLD, 1, 3)
-    assert worse.alternative.startswith("If 2 cannot come back: designate 3, which loses")
+    assert worse.alternative.startswith("If 2 cannot return: designate 3, which loses")
 
 
 LENGTHS = st.tuples(st.integers(0, 3), st.integers(1, 40))
@@ -268,7 +268,7 @@ def test_no_advice_gives_up_a_better_log_that_a_disk_is_known_to_hold(
 def _named_instead(advice: Advice) -> set[int]:
     """The replicas that an advice to hold one down names for the leadership."""
     return {
-        replica for replica in (1, 2, 3) if f"Designate {replica}" in advice.text or f"Bring {replica}" in advice.text
+        replica for replica in (1, 2, 3) if f"Designate {replica}" in advice.text or f"Start {replica}" in advice.text
     }
 
 
@@ -287,8 +287,8 @@ def test_of_a_broker_that_was_not_shut_down_cleanly_no_clean_return_is_foretold(
     assert only.loss.grade is not Grade.PROVEN_NONE
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert found.advice.text.startswith(
-        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so no return is clean."
-        " Bring broker 1 back: its log was read from its disk and ends at 135, the best of all replicas."
+        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so every return counts as unclean."
+        " Start broker 1: its log was read from its disk and ends at 135, the most complete of all replicas."
     )
     assert "after a clean shutdown" not in found.advice.text
 
@@ -305,7 +305,7 @@ def test_a_killed_member_of_the_elr_that_never_led_last_elects_nobody() -> None:
     assert (found.advice.action, found.advice.designate) == (AdviceAction.DESIGNATE, 2)
     found = decision(leaderless(elr=(1,)), ONE_DOWN, (killed(NEWER), TWO, THREE))
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
-    assert "nobody is elected by its return, so then designate 1" in found.advice.text
+    assert "its return elects no leader, so then designate 1" in found.advice.text
 
 
 def test_another_member_of_the_elr_is_waited_for_where_one_was_killed() -> None:
@@ -350,7 +350,7 @@ def test_a_broker_whose_disk_shows_a_clean_shutdown_is_brought_back_first() -> N
     assert (only.clean, only.elected, only.elected_by) == (True, 2, ElectedBy.ELR)
     assert (found.advice.replica, found.advice.start) == (2, (2,))
     assert found.advice.text.startswith(
-        "Bring broker 2 back first: in the ELR and shut down cleanly, as its disk shows, so nothing committed is lost."
+        "Start broker 2. Its disk shows a clean shutdown: Kafka elects it and loses no committed record."
     )
 
 
@@ -372,14 +372,14 @@ def test_the_mark_is_asked_of_a_disk_alone() -> None:
 
 @pytest.mark.parametrize("live", [(), (3,)])
 def test_with_elr_off_an_unclean_member_of_the_isr_is_kept_down_for_a_better_log(live: tuple[int, ...]) -> None:
-    """It is elected the moment it is back, and its place in the ISR proves nothing: Kafka keeps the last one in it."""
+    """It is elected the moment it returns, and its place in the ISR proves nothing: Kafka keeps the last one in it."""
     cluster = cluster_of(live=live, fenced=tuple({1, 2, 3} - {*live}), elr=False)
     torn = replace(disk(log_of(1, hw=0)), unclean_shutdown=True)
     logs = (torn, disk(log_of(2, (3, 22), hw=6)), log_of(3, (3, 3), hw=0))
     logs = logs if live else (*logs[:2], disk(logs[2]))
     advice = decision(leaderless(isr=(1,)), cluster, logs=logs, rules=None).advice
     assert (advice.action, advice.replica) == (AdviceAction.HOLD, 1)
-    assert "Bring 2 back first" in advice.text
+    assert "Start 2 first" in advice.text
 
 
 def test_with_elr_off_the_only_readable_log_is_not_called_whole() -> None:

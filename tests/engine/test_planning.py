@@ -100,7 +100,7 @@ def test_an_election_for_when_the_advice_cannot_be_followed_is_not_the_advice() 
     assert left.why is Unplanned.ADVISED
     assert left.action is AdviceAction.BRING_BACK
     assert left.brokers == (1,)
-    assert left.until.startswith("Waiting is worth it until")
+    assert left.until.startswith("Waiting: no new writes")
     assert left.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
     assert "designate 2" in left.reason
     (back,) = left.alternatives
@@ -177,7 +177,7 @@ def test_a_balanced_election_names_whom_it_did_not_hear_and_why() -> None:
 def test_a_balanced_election_does_not_take_the_best_of_the_rest() -> None:
     """The best log is that of a dead broker, read from its disk."""
     left = refusal(with_logs(all_heard(), log_of(1, (4, 140), hw=120)), BALANCED)
-    assert left.reason == "A longest_log_balanced election elects nobody. Waits for 1."
+    assert left.reason == "A longest_log_balanced election elects nobody. Needs broker 1 live."
 
 
 def test_an_aggressive_election_takes_the_best_live_log_and_says_who_was_not_heard() -> None:

@@ -149,11 +149,10 @@ def test_others_that_can_come_back_are_waited_for() -> None:
     assert (found.why, found.action, found.brokers) == (Unplanned.ADVISED, AdviceAction.BRING_BACK, (4,))
     assert found.reason.startswith(
         "Broker 1 was said to be gone for good. First save what the others hold above their high watermarks, or"
-        " differently from each other: the log of broker 4 was not read, so its return may truncate that. Bring broker"
-        " 4 back first: in the ELR, so after a clean shutdown nothing committed is lost."
+        " differently from each other: the log of broker 4 was not read, so its return may truncate that. Start"
+        " broker 4. After a clean shutdown, Kafka elects it and loses no committed record."
     )
     assert found.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
-    assert "designating 2" in found.until
 
 
 def test_with_all_of_them_gone_nobody_is() -> None:
@@ -168,7 +167,7 @@ def test_a_better_log_of_a_broker_that_can_come_back_is_brought_back() -> None:
     state = leaderless((3, 1, 2, 4), elr=(1,), last_known=(4,))
     found = refusal(four(on_disk(log_of(4, (4, 140), hw=120)), state), without(1))
     assert (found.action, found.brokers[:1]) == (AdviceAction.BRING_BACK, (4,))
-    assert "nobody is elected by its return, so then designate 4" in found.reason
+    assert "its return elects no leader, so then designate 4" in found.reason
     assert "Kafka elects it" not in found.reason
 
 
@@ -176,7 +175,7 @@ def test_a_log_that_may_still_be_read_is_read_first() -> None:
     found = refusal(four(silent(4), leaderless((3, 1, 2, 4), elr=(1,))), without(1))
     assert found.action is AdviceAction.GET_MORE_INFORMATION
     assert found.brokers == (4,)
-    assert "Bring broker 4 back, or read its log, before you choose" in found.reason
+    assert "Start broker 4, or read its disk, before you choose" in found.reason
 
 
 def test_whose_disk_is_to_be_read_before_it_starts_is_among_those_to_keep_down() -> None:
@@ -205,7 +204,7 @@ def test_a_broker_with_a_worse_log_is_held_until_the_designation_is_done() -> No
     snapshot = four(on_disk(log_of(4, (4, 120), hw=116)), state)
     found = election(snapshot, without(1))
     assert found.elect == 2
-    assert "Keep broker 4 down: Kafka elects it the moment it is back, and its log lacks 15 offsets that 2 holds" in (
+    assert "Keep broker 4 down: Kafka elects it the moment it returns, and its log lacks 15 offsets that 2 holds" in (
         found.reason
     )
     assert [hold.broker for hold in found.hold] == [4]
@@ -216,7 +215,7 @@ def test_under_a_leader_the_others_are_asked_for_and_the_lost_replica_is_to_be_m
     snapshot = incident(state, live=(2,), fenced=(1, 3), logs=(silent(1), log_of(2, (5, 135)), silent(3)))
     found = refusal(snapshot, without(1))
     assert (found.action, found.brokers) == (AdviceAction.RESTORE_REPLICATION, (3,))
-    assert "Bring broker 3 back (3 is fenced)." in found.reason
+    assert "Start broker 3 (3 is fenced)." in found.reason
     assert "Without broker 1, move its replica to another broker" in found.reason
 
 
@@ -323,7 +322,8 @@ def test_who_is_gone_is_never_asked_for(stop: tuple[Snapshot, Wish], among: froz
         assert not {one.start for one in found.alternatives} & gone
         if found.why is Unplanned.ADVISED and "said to be gone" in found.reason:
             assert not set(found.brokers) & gone
-            assert not any(f"ring broker {one} back" in found.reason for one in gone)
-        if "Kafka elects it" in found.reason and "said to be gone" in found.reason:
+            assert not any(f"tart broker {one}" in found.reason for one in gone)
+        of_them, _, _ = found.reason.partition("The advice for all replicas is:")
+        if "Kafka elects it" in of_them and "said to be gone" in of_them:
             elected = {forecast.elected for forecast in decided(snapshot).forecasts if forecast.replica not in gone}
-            assert elected - {None}
+            assert elected - {None}, found.reason

@@ -228,7 +228,7 @@ def test_every_other_result_is_an_alternative_with_its_loss() -> None:
     ]
     assert made.alternatives[0].loss is not None
     assert str(made.alternatives[0].loss.total) == "UNKNOWN"
-    assert made.alternatives[1].note == "waits for the log of 1"
+    assert made.alternatives[1].note == "needs log of 1"
     assert made.alternatives[2].note == "start broker 1: Kafka elects it as the last known leader"
 
 

@@ -63,7 +63,7 @@ def test_beside_a_disk_that_was_not_read_the_best_log_is_that_of_those_heard() -
     base = snapshot_of(STATE, cluster_of(live=(1, 2), fenced=(3,)), logs, unclean=True)
     due = decide(replace(base, quorums={STATE.address: QUORUM}), STATE, ELR_4_3)
     assert (due.elected, due.advice.action, due.advice.designate) == (1, AdviceAction.DESIGNATE, 2)
-    assert due.advice.text.endswith("Designate 2 before that: it has the best log that was heard.")
+    assert due.advice.text.endswith("Designate 2 before that: it has the most complete log that was read.")
 
 
 def test_with_it_the_quorum_alone() -> None:

@@ -44,7 +44,7 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
-from kelr.view.explain_columns import elected_by_itself, options_of
+from kelr.view.explain_columns import elected_by_itself, events_of
 from tests.controller.recovering import Run
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 from tests.properties import examples
@@ -227,19 +227,19 @@ def test_whom_live_replicas_elect_by_logs_that_nobody_has_read_is_not_known(
     assert (asked.elected, elects_by_unread_logs(found, asked)) == (None, unknown)
     if unknown:
         assert asked.note == "the recovery manager asks brokers 3 and 2 for their logs"
-    shown = {one.name: one.leader for one in options_of(found)}
-    assert shown["longest_log_aggressive"] == ("UNKNOWN" if unknown else "nobody")
+    shown = {one.name: one.leader for one in events_of(found)}
+    assert shown["longest_log_aggressive"] == ("UNKNOWN" if unknown else "none")
     # Balanced asks nobody before 1 is live, too.
-    assert (shown["longest_log_balanced"], elected_by_itself(found)) == ("nobody", "nobody")
+    assert (shown["longest_log_balanced"], elected_by_itself(found)) == ("none", "no leader")
     unasked = decision(LOST_TWO, cluster, map(silent, (3, 1, 2)), rules=KIP966_AGGRESSIVE)
-    assert elected_by_itself(unasked) == ("by unread logs" if unknown else "nobody")
+    assert elected_by_itself(unasked) == ("by unread logs" if unknown else "no leader")
 
 
 @pytest.mark.parametrize(
     ("rules", "first"),
     [
-        (KIP966_BALANCED, "Then bring broker 3 back: the recovery needs [3] live"),
-        (KIP966_NONE, "Then bring broker 3 back."),
+        (KIP966_BALANCED, "Then start broker 3: the recovery needs [3] live"),
+        (KIP966_NONE, "Then start broker 3."),
     ],
 )
 def test_a_better_log_outside_the_quorum_is_brought_back_before_it(rules: RuleSet, first: str) -> None:
@@ -248,7 +248,7 @@ def test_a_better_log_outside_the_quorum_is_brought_back_before_it(rules: RuleSe
     state = leaderless((1, 3, 2), last_known=(3,))
     found = decision(state, cluster_of(live=(2,), fenced=(1, 3)), logs, rules=rules, min_isr=1)
     assert (found.advice.action, found.advice.start) == (AdviceAction.BRING_BACK, (1, 3))
-    assert found.advice.text.startswith("Bring broker 1 back first: ")
+    assert found.advice.text.startswith("Start broker 1 first: ")
     assert first in found.advice.text
     assert found.advice.text.endswith("nothing is promised, since broker 3 has lost committed data.")
 
@@ -298,7 +298,7 @@ def test_each_election_under_each_strategy() -> None:
             assert (outcome(found, kind).elected, outcome(found, kind).elected_by) == (2, ElectedBy.LONGEST_LOG)
             assert steps(outcome(found, kind))[-1] == ("unclean-recovery", True)
         balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
-        assert (balanced.elected, balanced.waits_for, balanced.note) == (None, (1,), "waits for 1")
+        assert (balanced.elected, balanced.waits_for, balanced.note) == (None, (1,), "needs broker 1 live")
         designations = [one for one in found.elections if one.election is ElectionType.DESIGNATION]
         assert [(one.designate, one.elected, one.elected_by) for one in designations] == [
             (3, 3, ElectedBy.DESIGNATION),
@@ -428,7 +428,7 @@ def test_a_live_replica_that_was_not_heard_may_tell_the_manager_of_a_better_log(
     )
     assert steps(found)[-2:] == [("best-log", True), ("unclean-recovery", False)]
     assert (found.advice.action, found.advice.replica) == (AdviceAction.WAIT, 3)
-    assert found.advice.text.endswith(f" If {words} still tells of a better log, that one.")
+    assert found.advice.text.endswith(f" If {words} still shows a better log, that one.")
     assert found.advice.alternative.startswith("If that cannot be done: a designation elects 3, which")
     by_hand = outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE)
     assert (by_hand.elected, by_hand.designate, by_hand.waits_for) == (None, 3, silent_ones)

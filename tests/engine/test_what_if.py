@@ -642,9 +642,9 @@ _TWO_FIRST = "which loses an UNKNOWN number of offsets; the log of broker 1 was 
         ("designate 2", ""),
         (
             "2 and 3 fail, then 1 returns unclean",
-            f"Keep broker 1 down; first bring broker 2 back, and designate 2, {_TWO_FIRST}",
+            f"Keep broker 1 down; first start broker 2, and designate 2, {_TWO_FIRST}",
         ),
-        ("2 fails, unclean election", f"Bring broker 2 back, and designate 2, {_TWO_FIRST}"),
+        ("2 fails, unclean election", f"Start broker 2, and designate 2, {_TWO_FIRST}"),
     ],
 )
 def test_what_costs_records_comes_with_how_to_prevent_it(text: str, prevention: str) -> None:

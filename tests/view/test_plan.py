@@ -104,13 +104,13 @@ def test_what_cannot_be_read_from_the_network_is_read_on_the_brokers_host() -> N
 def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost() -> None:
     lines = shown(MIXED, width=160).splitlines()
     assert lines[:4] == [
-        " PARTITION   ELECT  BY           LOST, COMMITTED        LOST IN ALL             CERTAINTY"
+        " PARTITION   ELECT  BY           LOST, COMMITTED  LOST IN ALL     CERTAINTY"
         "                                  NEEDS  ADVICE",
-        " orders:0        2  isr          0                      0                       proven"
+        " orders:0        2  isr          none             none            proven"
         "                                     yes    -",
-        " orders:1        3  designation  at least 4 (116..119)  at least 19 (116..134)"
+        " orders:1        3  designation  4+ (116..119)    19+ (116..134)"
         "  UNKNOWN: the log of broker 1 was not read  loss   against: bring-back 1",
-        " payments:0      3  unclean      UNKNOWN                UNKNOWN                 the log of 3 was not read"
+        " payments:0      3  unclean      UNKNOWN          UNKNOWN         the log of 3 was not read"
         "                  force  -",
     ]
     text = "\n".join(lines)

@@ -26,7 +26,7 @@ from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import Advice, AdviceAction, Grade
 
-BEST_OF_ALL = "the best of all replicas"
+BEST_OF_ALL = "the most complete of all replicas"
 """Said of a log that no other exceeds, of those of all replicas at hand."""
 
 
@@ -63,16 +63,21 @@ def least_doubtful(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
     return clean or tuple(one for one in kept if not case.logs.doubtful(one)) or kept or replicas
 
 
-def in_its_place(case: Case, where: str, replicas: Sequence[int]) -> str:
-    """Why one of these is brought back first: ``in the ELR, so after a clean shutdown nothing committed is lost``."""
+def in_its_place(case: Case, found: Findings, where: str, replicas: Sequence[int]) -> str:
+    """Why one of these is started first: ``After a clean shutdown, Kafka elects it and loses no committed record.``"""
     doubtful = tuple(filter(case.logs.doubtful, replicas))
     if doubtful:
         disks = f"the {agree(len(doubtful), 'disk', 'disks')} of {brokers(doubtful)}"
-        return f"in the {where}, but what was read of {disks} is not believed, so what that loses is not known"
+        return f"In the {where}, but the loss is UNKNOWN: what was read of {disks} is stale, or the log was cut."
+    returns = [found.forecast(replica, clean=True) for replica in replicas]
+    elects = all(one is not None and one.elected == one.replica for one in returns)
+    lost = (
+        "Kafka elects it and loses no committed record" if elects else f"in the {where}, so no committed record is lost"
+    )
     if not all(map(case.stopped_cleanly, replicas)):
-        return f"in the {where}, so after a clean shutdown nothing committed is lost"
-    disks = agree(len(replicas), "its disk shows", "their disks show")
-    return f"in the {where} and shut down cleanly, as {disks}, so nothing committed is lost"
+        return f"After a clean shutdown, {lost}."
+    disks = agree(len(replicas), "Its disk shows", "Their disks show")
+    return f"{disks} a clean shutdown: {lost}."
 
 
 def its_log_was_read(case: Case, replica: int) -> str:
@@ -101,7 +106,7 @@ def _the_best(case: Case) -> str:
     unheard = case.logs.unranked
     if not unheard:
         return BEST_OF_ALL
-    return f"the best of those that were heard ({brokers(unheard)} {agree(len(unheard), 'was', 'were')} not)"
+    return f"the most complete of those that were read ({brokers(unheard)} {agree(len(unheard), 'was', 'were')} not)"
 
 
 def disks_to_read_again(case: Case) -> str:
@@ -123,7 +128,7 @@ def elects_it(found: Findings, replicas: Sequence[int]) -> str:
     """``Kafka elects it the moment it is back``, where Kafka elects these on their return; with the condition, where it
     does so after a clean shutdown alone."""
     first = agree(len(replicas), "it", "the first of them")
-    elects = f"Kafka elects {first} the moment it is back"
+    elects = f"Kafka elects {first} the moment it returns"
     returns = [one for one in found.forecasts if one.replica in replicas]
     return elects if all(one.elected == one.replica for one in returns) else f"after a clean shutdown {elects}"
 
@@ -174,20 +179,20 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
         if {one.elected for one in found.forecasts if one.replica == holder} == {designate}:
             text = (
                 f"Keep broker {holder} down until what it holds is saved: its log is {_the_best(case)}, and the moment"
-                f" it is back Kafka elects {designate} all the same. Designate {designate}, which"
+                f" it returns Kafka elects {designate} even then. Designate {designate}, which"
             )
         return Advice(AdviceAction.HOLD, f"{text} {cost_in_words(designation.loss)}.", holder, designate=designate)
     best = holder if best is None else best
     spoilers = [one for one in case.absent if one != best and _elects_a_worse_one(case, found, one, best)]
     read = " (read from its disk)" if case.read_from_disk(best) else ""
     unheard = case.logs.unranked
-    rank = _the_best(case) if best == holder else "the best of those that can lead"
-    text = f"Bring broker {best} back: its log{read} is {rank}; {_on_return(case, found, best)}."
+    rank = _the_best(case) if best == holder else "the most complete of those that can lead"
+    text = f"Start broker {best}: its log{read} is {rank}; {_on_return(case, found, best)}."
     text += "".join(f" {_keep_down_until(case, found, one, best)}" for one in spoilers)
     if unheard:
         text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
     next_best = or_bring_back_the_best(case, found, (best,))
-    condition = "If neither can be done" if next_best else f"If {best} cannot come back"
+    condition = "If neither can be done" if next_best else f"If {best} cannot return"
     otherwise, designate = or_designate(case, found, condition)
     alternative = " ".join(filter(None, (next_best, otherwise)))
     advice = Advice(
@@ -216,7 +221,7 @@ def _keep_down_until(case: Case, found: Findings, replica: int, leader: int | No
         return f"{keep}: once it is back, a designation would not make it the leader."
     worst = returns[-1]
     who = "it" if worst.elected == replica else str(worst.elected)
-    return f"{keep}: the moment it is back Kafka elects {who}, which {cost_in_words(worst.loss)}."
+    return f"{keep}: the moment it returns Kafka elects {who}, which {cost_in_words(worst.loss)}."
 
 
 def _on_return(case: Case, found: Findings, replica: int) -> str:
@@ -225,18 +230,20 @@ def _on_return(case: Case, found: Findings, replica: int) -> str:
     elected = {forecast.elected for forecast in returns}
     if elected == {None}:
         costs = f", which {cost_in_words(returns[0].costs)}" if returns[0].leads == replica else ""
-        nobody = f"{while_others_are_down(case, replica)}nobody is elected by its return"
+        nobody = f"{while_others_are_down(case, replica)}its return elects no leader"
         return f"{nobody}, so then designate {replica}{costs}{and_in_company(case, replica)}"
     if elected == {replica}:
-        return "Kafka elects it the moment it is back"
+        return "Kafka elects it the moment it returns"
     if elected == {replica, None} and found.can_lead_on_return(replica):
-        return f"after a clean shutdown Kafka elects it then, after an unclean one nobody, and you designate {replica}"
+        return (
+            f"after a clean shutdown Kafka elects it then, after an unclean one no leader, and you designate {replica}"
+        )
     if elected == {case.state.leader}:
         return f"{case.state.leader} stays the leader on record, so then designate {replica}"
     if len(elected) == 1 and returns[0].loss is not None:
         (other,) = elected
-        return f"Kafka elects {other} the moment it is back, which {cost_in_words(returns[0].loss)}"
-    return "look again then"
+        return f"Kafka elects {other} the moment it returns, which {cost_in_words(returns[0].loss)}"
+    return "run kelr explain again then"
 
 
 def or_elects_another(case: Case, found: Findings, replica: int) -> str:
@@ -285,11 +292,11 @@ def rather_another(case: Case, found: Findings, replica: int) -> Advice | None:
     if best is None or best == replica or case.read_before(best) or not holds_all_of(case, best, replica):
         return None
     text = (
-        f"Bring broker {best} back first: {holds}; {_on_return(case, found, best)}. Keep broker {replica} down until"
+        f"Start broker {best} first: {holds}; {_on_return(case, found, best)}. Keep broker {replica} down until"
         f" {best} leads: {risk}"
     )
     otherwise, designate = or_designate(case, found, "If neither can be done")
-    alternative = f"If {best} cannot come back: bring {replica} back, and save first what its return may truncate."
+    alternative = f"If {best} cannot return: start {replica}, and save first what its return may truncate."
     advice = Advice(
         AdviceAction.BRING_BACK,
         text,
@@ -316,8 +323,8 @@ def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
     parts = []
     if down:
         parts.append(
-            f"Bring {brokers(down)} back, or read {agree(len(down), 'its log', 'their logs')}, before you choose:"
-            " nobody is elected by that, so all logs can be compared at leisure."
+            f"Start {brokers(down)}, or read {agree(len(down), 'its disk', 'their disks')}, before you choose:"
+            " that elects no leader, and all logs can be compared next."
         )
     if kept:
         disks, them = agree(len(kept), "disk", "disks"), agree(len(kept), "it", "them")
@@ -329,10 +336,10 @@ def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
         parts.append(f"{_find_out_why(up)}{'' if parts else ' before you choose'}.")
     if holder is not None and holder not in elects:
         too = ", too" if down or up else ""
-        parts.append(f"Bring {holder} back{too}: it has the best log of those that were heard.")
+        parts.append(f"Start {holder}{too}: it has the most complete log of those that were read.")
     elif holder is not None:
         back = _on_return(case, found, holder)
-        parts.append(f"Broker {holder} has the best log of those that were heard. If it returns: {back}.")
+        parts.append(f"Broker {holder} has the most complete log of those that were read. If it returns: {back}.")
     also = tuple(one for one in case.absent if one in elects and one in case.logs.ranked)
     if also:
         their = agree(len(also), "its return may elect", "their return may elect")
@@ -401,7 +408,7 @@ def ask_the_live_first(
 
 def _find_out_why(up: Sequence[int]) -> str:
     read = agree(len(up), "is up, but its log was", "are up, but their logs were")
-    return f"{brokers(up).capitalize()} {read} not read: find out why, and look again"
+    return f"{brokers(up).capitalize()} {read} not read: find out why, and run kelr explain again"
 
 
 def lacks_less(case: Case, one: int, other: int) -> bool:
@@ -413,16 +420,14 @@ def lacks_less(case: Case, one: int, other: int) -> bool:
 
 def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advice:
     """The best log is on another broker that is down."""
-    text = f"{_keep(case, replica, best)} Bring {best} back first: {_on_return(case, found, best)}."
+    text = f"{_keep(case, replica, best)} Start {best} first: {_on_return(case, found, best)}."
     live = case.logs.best_of(case.live)
     designate: int | None = None
-    alternative = (
-        f"If {best} cannot come back: bring {replica} back, whose log is better than that of any live replica."
-    )
+    alternative = f"If {best} cannot return: start {replica}, whose log is more complete than that of any live replica."
     if live is not None and case.logs.best_of([replica, live.replica]) is live:
-        alternative, designate = or_designate(case, found, f"If {best} cannot come back")
+        alternative, designate = or_designate(case, found, f"If {best} cannot return")
     elif not case.live:
-        alternative = f"If {best} cannot come back: look again with the others, and compare what their logs hold."
+        alternative = f"If {best} cannot return: explain again with the others, and compare what their logs hold."
     kept_down = kept_down_beside(case, best)
     advice = Advice(AdviceAction.HOLD, text, replica, alternative, designate=designate, keep_down=kept_down)
     return with_its_return(case, found, advice, best)
@@ -431,7 +436,7 @@ def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advi
 def _keep(case: Case, replica: int, holder: int) -> str:
     elects = "it leads" if replica == case.state.leader else "Kafka elects it"
     return (
-        f"Keep broker {replica} down: {elects} the moment it is back, and its log lacks"
+        f"Keep broker {replica} down: {elects} the moment it returns, and its log lacks"
         f" {lacking_in_words(case, replica, holder)} that {holder} holds."
     )
 

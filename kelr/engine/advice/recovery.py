@@ -37,7 +37,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     if found.elected is not None:
         return Advice(AdviceAction.WAIT, _elected(found), found.elected, command=command)
     if found.situation is Situation.UNKNOWN:
-        text = "ELR and LastKnownELR could not be read, and the answer hangs on them: see the notes for the reason."
+        text = "ELR and LastKnownELR could not be read, and this decision needs them: see the notes for the reason."
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     recovery = recovery_now(case)
     again = _to_read_again(case, recovery)
@@ -67,27 +67,33 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
 
 def _elected(found: Findings) -> str:
     if found.elected_by is not ElectedBy.LONGEST_LOG:
-        return f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
+        return (
+            f"Kafka elects {found.elected} at its next event for this partition:"
+            " run kelr explain again in a few seconds."
+        )
     loss = next((one.loss for one in found.outcomes if one.elected == found.elected and one.loss is not None), None)
-    return f"The recovery manager elects {found.elected}, which {cost_in_words(loss)}: look again in a few seconds."
+    return (
+        f"The recovery manager elects {found.elected}, which {cost_in_words(loss)}:"
+        " run kelr explain again in a few seconds."
+    )
 
 
 _Said = tuple[AdviceAction, str, tuple[int, ...]]
 """What to do, in words, and the brokers that this is about."""
 
 
-def _member(case: Case, recovery: Recovery, _found: Findings) -> _Said:
+def _member(case: Case, recovery: Recovery, found: Findings) -> _Said:
     name, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
     whole = _members(case)
     if not whole:
         return AdviceAction.HOLD, not_without_the_data(case, named), named[:1]
     again = _to_read_again(case, recovery)
     members = least_doubtful(case, tuple(replica for replica in whole if replica not in again))
-    text = f"Bring {_one_of(members)} back first: {in_its_place(case, name, members)}."
+    text = f"Start {_one_of(members)}. {in_its_place(case, found, name, members)}"
     if all(map(case.stopped_uncleanly, members)):
         were = agree(len(members), "it was", "they were")
         text = (
-            f"Bring {brokers(members)} back: {were} not shut down cleanly, so the return elects nobody from the {name}."
+            f"Start {brokers(members)}: {were} not shut down cleanly, so the return elects no leader from the {name}."
         )
     text += and_not(tuple(filter(case.logs.lost_directory, named)))
     if name == "ELR":
@@ -112,7 +118,7 @@ def _to_read_again(case: Case, recovery: Recovery) -> tuple[int, ...]:
 
 def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     """The strategy is none: an operator has to ask for an election, best a balanced one."""
-    none = "unclean.recovery.strategy is none: nobody is elected before you choose."
+    none = "unclean.recovery.strategy is none: Kafka elects no leader before you choose."
     balanced = found.outcome(ElectionType.LONGEST_LOG_BALANCED)
     if balanced is not None and balanced.elected is not None:
         text = f"{none} longest_log_balanced elects {balanced.elected}, which {cost_in_words(balanced.loss)}."
@@ -121,8 +127,8 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_promise(case, quorum)}."
     absent = tuple(replica for replica in quorum if replica not in case.electable)
     if absent:
-        outside, bring = _better_outside(case, quorum)
-        return AdviceAction.BRING_BACK, f"{bring} {brokers(absent)} back{_all(absent)}. {then}", (*outside, *absent)
+        outside, start = _better_outside(case, quorum)
+        return AdviceAction.BRING_BACK, f"{start} {brokers(absent)}{_all(absent)}. {then}", (*outside, *absent)
     unheard = tuple(replica for replica in quorum if replica in case.logs.unranked)
     if not unheard and balanced is not None:
         unheard = balanced.waits_for
@@ -134,10 +140,10 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
 
 
 def _quorum(case: Case, recovery: Recovery, _found: Findings) -> _Said:
-    outside, bring = _better_outside(case, recovery.quorum)
+    outside, start = _better_outside(case, recovery.quorum)
     promise = _not_waited_for(case, recovery) or _promise(case, recovery.quorum)
     text = (
-        f"{bring} {brokers(recovery.not_live)} back{_all(recovery.not_live)}: the recovery needs"
+        f"{start} {brokers(recovery.not_live)}{_all(recovery.not_live)}: the recovery needs"
         f" {ids(recovery.quorum)} live, asks for their logs then, and elects the best: {promise}."
     )
     return AdviceAction.BRING_BACK, text, (*outside, *recovery.not_live)
@@ -149,9 +155,9 @@ def _better_outside(case: Case, quorum: tuple[int, ...]) -> tuple[tuple[int, ...
     truncates if not."""
     best = best_absent(case)
     if best is None or best in quorum or not case.logs.ranked.keys() >= {*quorum}:
-        return (), "Bring"
+        return (), "Start"
     why = "the recovery counts whoever is live, and of the logs that were read its own is the best"
-    return (best,), f"Bring broker {best} back first: {why}. Then bring"
+    return (best,), f"Start broker {best} first: {why}. Then start"
 
 
 def _promise(case: Case, quorum: tuple[int, ...]) -> str:
@@ -199,8 +205,8 @@ def _ready(case: Case, recovery: Recovery, found: Findings) -> _Said:
         "" if designation is None or designation.designate != choice else f", which {cost_in_words(designation.loss)}"
     )
     text = (
-        f"The recovery manager elects {choice}{cost}: look again in a few seconds. If"
-        f" {joined(rivals(case, recovery), 'or')} still tells of a better log, that one."
+        f"The recovery manager elects {choice}{cost}: run kelr explain again in a few seconds. If"
+        f" {joined(rivals(case, recovery), 'or')} still shows a better log, that one."
     )
     return AdviceAction.WAIT, text, (choice,)
 
@@ -219,7 +225,7 @@ def _alternative(found: Findings) -> str:
 
 
 def _one_of(members: tuple[int, ...]) -> str:
-    return brokers(members) if len(members) == 1 else f"one of {brokers(members)}"
+    return f"broker {joined(sorted(members), 'or')}"
 
 
 _TABLE: dict[Standing, Callable[[Case, Recovery, Findings], _Said]] = {

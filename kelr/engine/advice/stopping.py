@@ -39,7 +39,7 @@ def stop_the_last_known_leader(case: Case, found: Findings) -> Advice | None:
         f"Stop broker {stopped} first{unless}: Kafka elects it as the last known leader {when}, and its log lacks"
         f" {lacking_in_words(case, stopped, holder)} that {holder} holds. Look first what else that stops"
         f" (whatif --stop {stopped}), and save what is known now: once {stopped} is down kelr reads its log no more,"
-        f" and without that file (--logs) may advise to bring it back. Do not do that before {holder} leads."
+        f" and without that file (--logs) may advise to start it. Do not do that before {holder} leads."
         f" {then.text}"
     )
     keep_down = then.keep_down
@@ -63,7 +63,7 @@ def _if_it_goes_on(case: Case, found: Findings, stopped: int, holder: int) -> tu
     if found.elected is not None:
         cost = cost_in_words(loss_of_electing(case, stopped, holds_all_committed=False))
         return f"{condition}, Kafka elects it, which {cost}.", None
-    condition += f", or {holder} cannot come back"
+    condition += f", or {holder} cannot return"
     back = or_bring_back_the_best(case, found, (holder,), condition)
     otherwise, designate = or_designate(case, found, condition if not back else "If neither can be done")
     return " ".join(filter(None, (back, otherwise))), designate

@@ -142,7 +142,7 @@ def _restore_replication(case: Case, _found: Findings) -> Advice:
     refused = "Producers with acks=all are refused until the ISR has min ISR members again."
     lost = [replica for replica in out if replica in case.without_directory]
     if down or lost:
-        parts = [f"Bring {brokers(down)} back ({joined(f'{d} is {case.status(d)}' for d in down)})."] if down else []
+        parts = [f"Start {brokers(down)} ({joined(f'{d} is {case.status(d)}' for d in down)})."] if down else []
         if lost:
             them = agree(len(lost), "its log directory is", "their log directories are")
             parts.append(
@@ -201,7 +201,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     another = rather_another(case, found, first) if len(awaited) == 1 else None
     if another is not None:
         return another
-    text = _bring_one_back(case, awaited, lacking)
+    text = _bring_one_back(case, found, awaited, lacking)
     unclean = found.forecast(first, clean=False)
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."
@@ -212,17 +212,15 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         and unclean.loss.grade is not Grade.PROVEN_NONE
     ):
         text += (
-            f" If only its process died, its log is whole. If the machine of {first} crashed or lost its disk, look at"
-            f" what its log still holds before it starts: Kafka elects it all the same{and_the_others_truncate(case)}."
+            f" If only its process died, its log is complete. If the machine of {first} crashed or lost its disk, read"
+            f" its disk before it starts: Kafka elects it even then{and_the_others_truncate(case)}."
         )
-    elif unclean is not None and unclean.elected is None:
-        text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
     text += or_elects_another(case, found, first)
     kept_down = () if first in lacking else tuple(lacking)
     if kept_down:
         text += stay_down(kept_down, awaited)
     text += and_not(lost)
-    cannot = f"If {joined((*awaited, *unread), 'and')} cannot come back"
+    cannot = f"If {joined(sorted((*awaited, *unread)), 'and')} cannot return"
     alternative, designate = _otherwise(case, found, (*awaited, *unread), cannot)
     advice = Advice(
         AdviceAction.BRING_BACK,
@@ -236,7 +234,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     return with_its_return(case, found, advice, first)
 
 
-def _bring_one_back(case: Case, awaited: Sequence[int], lacking: Sequence[int]) -> str:
+def _bring_one_back(case: Case, found: Findings, awaited: Sequence[int], lacking: Sequence[int]) -> str:
     """The advice to bring one of the awaited back first, and why that one.
 
     Args:
@@ -244,22 +242,22 @@ def _bring_one_back(case: Case, awaited: Sequence[int], lacking: Sequence[int]) 
     """
     first = awaited[0]
     where = "ISR" if case.state.isr else "ELR"
-    any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
+    any_of = f"broker {joined(sorted(awaited), 'or')}"
     if first in lacking:
         return (
-            f"Bring {any_of} back first: committed records are known that {first} lacks, although it is in the {where};"
+            f"Start {any_of} first: committed records are known that {first} lacks, although it is in the {where};"
             " designating a live replica is not known to lose fewer."
         )
     if case.is_added_again(first):
-        return f"Bring {any_of} back first: a reassignment adds {first} again, and Kafka elects it from the ELR."
+        return f"Start {any_of} first: a reassignment adds {first} again, and Kafka elects it from the ELR."
     if _proves_nothing(case, first):
         return (
-            f"Bring {any_of} back first: Kafka elects {first} from the ISR. By its disk it was not shut down cleanly,"
+            f"Start {any_of} first: Kafka elects {first} from the ISR. By its disk it was not shut down cleanly,"
             " so with ELR off its place there proves nothing."
         )
     if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
         return f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
-    return f"Bring {any_of} back first: {in_its_place(case, where, awaited)}."
+    return f"Start {any_of}. {in_its_place(case, found, where, awaited)}"
 
 
 def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> Advice:
@@ -268,7 +266,7 @@ def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> A
     are = agree(len(members), "is", "are")
     said = (
         f"{brokers(members).capitalize()} {are} in the {where} and {agree(len(members), 'was', 'were')} not shut down"
-        f" cleanly, as {agree(len(members), 'its disk shows', 'their disks show')}, so no return is clean."
+        f" cleanly, as {agree(len(members), 'its disk shows', 'their disks show')}, so every return counts as unclean."
     )
     elected = case.last_known_leader in found.waits_for
     advice = (_wait_for_last_known_leader if elected else _unclean_recovery)(case, found)
@@ -341,20 +339,20 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
         return held_back
     if case.logs.lost_directory(leader):
         return _without_their_logs(case, found, (leader,))
-    condition = f"If {leader} cannot come back"
+    condition = f"If {leader} cannot return"
     if case.stopped_uncleanly(leader):
         keep = f"Keep broker {leader} down for now: Kafka elects it at once, and {its_log_was_read(case, leader)}."
-        otherwise = f"If that cannot be done: bring broker {leader} back."
+        otherwise = f"If that cannot be done: start broker {leader}."
         first = ask_the_live_first(case, found, leader, keep, (otherwise, None))
         if first is not None:
             return first
     if case.read_from_disk(leader):
-        text = f"Bring broker {leader} back: {its_log_was_read(case, leader)}. Kafka elects it at once."
+        text = f"Start broker {leader}: {its_log_was_read(case, leader)}. Kafka elects it as last known leader."
     else:
         text = (
-            f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at"
-            " once. If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it"
-            f" whatever the log still holds, no config forbids it{and_the_others_truncate(case)}."
+            f"If only the process of broker {leader} died, start it: its log is complete, and Kafka elects it at once."
+            " If its machine crashed or lost its disk, keep it down and read its disk first: Kafka elects it even if"
+            f" its log was cut, no config forbids it{and_the_others_truncate(case)}."
         )
         condition += ", or its log was cut"
     alternative, designate = _otherwise(case, found, (leader,), condition)
@@ -379,12 +377,12 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         text = (
             f"{former_in_words(former).capitalize()}: look on {agree(len(former), 'its disk', 'their disks')} for this"
             f" partition's log, which may still lie there as deleted or stray, and save it. Then designate {designate}:"
-            f" of the replicas that are left it has the best log, and it {cost_in_words(best.loss)}."
+            f" of the replicas that are left it has the most complete log, and it {cost_in_words(best.loss)}."
         )
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=read_the_disk(former[0]), designate=designate)
     if not missing:
         text = (
-            f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log, and it"
+            f"Designate {designate}, as a balanced recovery would: of all replicas it has the most complete log, and it"
             f" {cost_in_words(best.loss)}."
         )
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
@@ -392,7 +390,8 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if quorum is not None and best.loss is not None and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
         text = (
             f"Designate {designate}, as a balanced recovery would: it {cost_in_words(best.loss)}. By the metadata log"
-            f" {joined(sorted(quorum.members))} held everything committed, and {designate} has the best log of them."
+            f" {joined(sorted(quorum.members))} held everything committed, and"
+            f" {designate} has the most complete log of them."
             f" {brokers(missing).capitalize()} {agree(len(missing), 'is', 'are')} not needed for that, but may hold"
             " records that were never committed."
         )
@@ -430,7 +429,7 @@ def _blocked(case: Case) -> Advice:
     elif case.logs.heard and not case.logs.ranked:
         why = sorted({log.last_epoch_error or "no epoch known" for log in case.logs.heard.values()})
         grant = ": grant READ on the topic" if any("AUTHORIZATION" in reason for reason in why) else ""
-        text = f"Logs were heard but not their leader epochs ({joined(why)}), so they cannot be ranked{grant}."
+        text = f"Logs were read but not their leader epochs ({joined(why)}), so they cannot be ranked{grant}."
     else:
         text = "No live replica's log could be read: make one readable before you choose."
     return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("log-info", case.name))
@@ -444,8 +443,8 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
         if back is not None:
             return back
         text = (
-            f"Start any of {brokers(case.state.replicas)}, best all of them: none would be elected by itself, so their"
-            " logs can be compared before one is designated."
+            f"Start any of {brokers(case.state.replicas)}, best all of them: Kafka elects none of them by itself, so"
+            " compare the logs next, before you designate one."
         )
         return Advice(AdviceAction.BRING_BACK, text, command=watch_it(case))
     whole = with_their_logs(case, found.waits_for)
@@ -467,9 +466,9 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     clean = found.forecast(first, clean=True)
     sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
     others = without(case.state.replicas, first)
-    how = "it was shut down cleanly, as its disk shows, so" if case.stopped_cleanly(first) else "after a clean shutdown"
-    text = f"Start broker {first} first" + (f": {how} nothing committed is lost." if sure else ".")
-    text += " It is elected the moment it is back"
+    how = "it was shut down cleanly, as its disk shows:" if case.stopped_cleanly(first) else "after a clean shutdown"
+    text = f"Start broker {first} first" + (f": {how} no committed record is lost." if sure else ".")
+    text += " Kafka elects it the moment it returns"
     if others:
         truncate = agree(len(others), "truncates", "truncate")
         text += f"; {joined(others)} then {truncate} to its log where they differ"
@@ -483,7 +482,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if again:
         text += stay_down(again, (first,))
     if case.unclean_election:
-        text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
+        text += " Mind that unclean.leader.election.enable is true: Kafka elects the first to return."
         kept_down = tuple(one for one in others if one in again or one not in with_the_best_log(case, (first, one)))
     return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first, keep_down=kept_down), first)
 
@@ -518,9 +517,9 @@ def _pending(case: Case, found: Findings) -> Advice:
         if worse:
             return Advice(AdviceAction.HOLD, f"{worse} {event}: {clear}", found.elected)
         text = (
-            f"{event}. If only its process died, bring {found.elected} back. If its machine crashed or lost its disk,"
-            f" keep it down and look at its log first: it leads whatever the log still holds"
-            f"{and_the_others_truncate(case)}. If it cannot come back, {clear}"
+            f"{event}. If only its process died, start {found.elected}. If its machine crashed or lost its disk,"
+            f" keep it down and read its disk first: it leads even if its log was cut"
+            f"{and_the_others_truncate(case)}. If it cannot return, {clear}"
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=watch_it(case))
     silence = case.silence_of(found.elected)
@@ -531,15 +530,17 @@ def _pending(case: Case, found: Findings) -> Advice:
     stopping = stop_the_last_known_leader(case, found)
     if stopping is not None:
         return stopping
-    text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
+    text = (
+        f"Kafka elects {found.elected} at its next event for this partition: run kelr explain again in a few seconds."
+    )
     advice = Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case))
     # An election of type unclean asks the clean rules first, so where Kafka was about to elect somebody it does.
     unclean = found.outcome(ElectionType.UNCLEAN)
     if unclean is None or unclean.elected != found.elected or unclean.elected_by != found.elected_by:
         return advice
     until = (
-        f"Worth it for a minute, since nothing tells when that event comes. After that ask for it: an unclean election"
-        f" elects {found.elected} by the same rule ({found.elected_by}), which it asks first."
+        f"Waiting: worth it for a minute, since nothing tells when that event comes. After that ask for it: an unclean"
+        f" election elects {found.elected} by the same rule ({found.elected_by}), which it asks first."
     )
     return replace(advice, until=until, elect=unclean_election(case))
 
@@ -554,14 +555,17 @@ def _unclean_pending(case: Case, found: Findings) -> Advice:
     if unread and not (best.loss and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR):
         return _forbid_it(case, found, f"{not_read(unread)}, and may be better")
     if best.designate != found.elected:
-        rank = "the best log that was heard" if unread else "the best log"
+        rank = "the most complete log that was read" if unread else "the most complete log"
         text = (
             f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes, logs"
             f" not compared. Designate {best.designate} before that: it has {rank}."
         )
         return Advice(AdviceAction.DESIGNATE, text, best.designate, designate=best.designate)
-    text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
-    until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
+    text = (
+        f"Kafka's periodic task elects {found.elected}, which has the most complete"
+        f" log that was read: run kelr explain again."
+    )
+    until = "Waiting: worth it for unclean.leader.election.interval.ms (default: 5 minutes)."
     return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
 
 
@@ -569,7 +573,7 @@ def _forbid_it(case: Case, found: Findings, why: str, then: str = "") -> Advice:
     """Write the config first, with the command that does: waiting elects."""
     text = (
         f"Write {_UNCLEAN}=false to the topic at once: else Kafka's periodic task elects {found.elected} within"
-        f" minutes, and {why}. {then or 'Then look again.'}{_as_it_was(case)}"
+        f" minutes, and {why}. {then or 'Then run kelr explain again.'}{_as_it_was(case)}"
     )
     alternative, designate = or_designate(case, found, "If that cannot be done")
     return Advice(
@@ -605,8 +609,9 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
     leader = case.state.leader
     stock = ""
     text = (
-        f"Broker {leader} leads on paper and is {case.status(leader or 0)}. If it has just stopped, its session has not"
-        " expired yet: look again in a few seconds."
+        f"Broker {leader} is the recorded leader but {case.status(leader or 0)}. If"
+        f" it has just stopped, its session has not"
+        " expired yet: run kelr explain again in a few seconds."
     )
     if not case.rules.last_known_leader_must_be_live:
         text += " If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522)"
@@ -616,15 +621,15 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         if leader is not None and case.may_be_replaced_on_return(leader):
             text += (
                 f". Write {_UNCLEAN}=false to the topic before {leader} is back: after an unclean"
-                f" shutdown its return makes any live replica the leader. Then bring {leader} back."
+                f" shutdown its return makes any live replica the leader. Then start {leader}."
                 f"{_whatever_it_holds(case, leader)}{_as_it_was(case)}"
             )
             stock = _forbidding(case)
         else:
-            text += f": bring {leader} back.{_whatever_it_holds(case, leader)}"
+            text += f": start {leader}.{_whatever_it_holds(case, leader)}"
     alternative, designate = "", None
     if found.elected is None:
-        condition = f"If this stays and {leader} cannot come back"
+        condition = f"If this stays and {leader} cannot return"
         alternative, designate = or_designate(case, found, condition)
     if alternative:
         alternative += (
@@ -648,30 +653,30 @@ def _whatever_it_holds(case: Case, leader: int | None) -> str:
     if leader is not None and case.read_from_disk(leader):
         return f" {its_log_was_read(case, leader).capitalize()}."
     return (
-        " If its machine crashed or lost its disk, look at its log first: it leads whatever the log still"
-        f" holds{and_the_others_truncate(case)}."
+        " If its machine crashed or lost its disk, read its disk first: it leads even if its log was"
+        f" cut{and_the_others_truncate(case)}."
     )
 
 
 def _unknown(case: Case, _found: Findings) -> Advice:
     if case.state.leader is None:
         text = (
-            "ELR and LastKnownELR could not be read, and the answer hangs on them: ask a broker that knows"
+            "ELR and LastKnownELR could not be read, and this decision needs them: ask a broker that knows"
             " DescribeTopicPartitions (Kafka 4.0 and newer)."
         )
     elif case.cluster.controller_silence is not None:
         text = (
-            "Bring a majority of the controllers back, or ask brokers that reach them: until one leads, nobody is"
-            " elected, and what brokers tell is what they knew last. Then look again."
+            "Start a majority of the controllers, or ask brokers that reach them: until one leads, Kafka elects no"
+            " leader, and brokers show what they knew last. Then run kelr explain again."
         )
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     elif "AUTHORIZATION" in (case.config.error or ""):
         text = (
-            "min.insync.replicas could not be read, and the answer hangs on it: grant DESCRIBE_CONFIGS on topic"
+            "min.insync.replicas could not be read, and this decision needs it: grant DESCRIBE_CONFIGS on topic"
             f" {case.state.topic}, and ask the cluster again."
         )
     else:
-        text = "min.insync.replicas could not be read, and the answer hangs on it: see the notes for the reason."
+        text = "min.insync.replicas could not be read, and this decision needs it: see the notes for the reason."
     return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
 
 

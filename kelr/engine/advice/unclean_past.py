@@ -181,7 +181,7 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
     if otherwise.action is AdviceAction.NOTHING:
         # It has min ISR: nothing else presses, and that is not to be read as that nothing does.
         again = "produce again what was saved (kelr rescue replay)"
-        parts.append(f"Bring {brokers(away)} back only then, and {again}." if away else f"Then {again}.")
+        parts.append(f"Start {brokers(away)} only then, and {again}." if away else f"Then {again}.")
     else:
         parts.append(otherwise.text)
     return Advice(

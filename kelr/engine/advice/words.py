@@ -12,7 +12,7 @@ from kelr.engine.words import agree, brokers, joined
 from kelr.model import Advice, AdviceAction, Loss, Outcome
 
 UNTIL_FENCED = (
-    "Worth it for broker.session.timeout.ms (9 s unless configured): by then the controller has fenced a broker that is"
+    "Waiting: worth it for broker.session.timeout.ms (default: 9 s): by then the controller has fenced a broker that is"
     " gone."
 )
 
@@ -38,7 +38,9 @@ def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int 
     best = found.best_designation
     if best is None or best.designate is None:
         return "", None
-    text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}.{passed_over(found)}"
+    known = best.loss is not None and best.loss.total is not None and str(best.loss.total) != "UNKNOWN"
+    cost = f", which {cost_in_words(best.loss)}" if known else " (loss UNKNOWN)"
+    text = f"{condition}: designate {best.designate}{cost}.{passed_over(found)}"
     text += _hold_down(case, best.designate, best.loss)
     return text, best.designate
 
@@ -50,8 +52,8 @@ def _hold_down(case: Case, designated: int, loss: Loss | None) -> str:
     if not away:
         return ""
     if len(away) == 1:
-        return f" When broker {away[0]} returns, it truncates to {designated}'s log: save what its disk holds first."
-    return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
+        return f" Save what the disk of broker {away[0]} holds first: it truncates to {designated}'s log on its return."
+    return f" Save what the disks of {brokers(away)} hold first: they truncate to {designated}'s log on their return."
 
 
 def look_at_the_silent(case: Case, who: str, replicas: Sequence[int]) -> Advice:
@@ -62,9 +64,9 @@ def look_at_the_silent(case: Case, who: str, replicas: Sequence[int]) -> Advice:
     """
     count = len(replicas)
     text = (
-        f"{who} did not answer ({case.silences(replicas)}): {agree(count, 'it', 'they')} may hang or be gone, and the"
-        f" controller does not know before {agree(count, 'its session expires', 'their sessions expire')}. Look again"
-        f" in a few seconds, and at {agree(count, 'that broker', 'those brokers')}."
+        f"{who} did not answer ({case.silences(replicas)}): Kafka fences {agree(count, 'it', 'them')} when"
+        f" {agree(count, 'its session expires', 'their sessions expire')}. Look at"
+        f" {agree(count, 'that broker', 'those brokers')}, and run kelr explain again in a few seconds."
     )
     return Advice(AdviceAction.WAIT, text, replicas[0], command=watch_it(case), until=UNTIL_FENCED)
 
@@ -79,23 +81,20 @@ def until_the_outage_costs_more(case: Case, alternative: Outcome | None) -> str:
     Args:
         alternative: the designation that would be done instead of waiting; None where there is none.
     """
-    if alternative is None or alternative.designate is None:
-        worth = _no_alternative(case)
-    else:
-        worth = f"Waiting is worth it until the outage costs more than designating {alternative.designate} loses"
-    return f"{worth}: while nobody leads, nothing is written and no log falls further behind.{_retention(case)}"
+    told = f"Waiting: no new writes{_retention(case)}."
+    return f"{told}{_no_alternative(case)}" if alternative is None or alternative.designate is None else told
 
 
 def _no_alternative(case: Case) -> str:
     """Why nobody could be elected instead of waiting; where that is for want of their logs, how to get them."""
     unread = [replica for replica in case.live if replica in case.logs.unheard]
     if not unread:
-        return "Waiting has no alternative, and makes nothing worse"
+        return " No other choice is known."
     logs = agree(len(unread), "its log was", "their logs were")
     them = agree(len(unread), "it", "them")
     return (
-        f"What electing {joined(unread, 'or')} would lose is not known, since {logs} not read: kelr log-info"
-        f" {case.name}, asked of the cluster itself, reads {them} or says why not. Waiting makes nothing worse"
+        f" The loss if you elect {joined(unread, 'or')} is UNKNOWN: {logs} not read. kelr log-info {case.name}, asked"
+        f" of the cluster itself, reads {them} or says why not."
     )
 
 
@@ -112,16 +111,17 @@ def or_bring_back_the_best(case: Case, found: Findings, awaited: tuple[int, ...]
     if best is None or best.replica in case.live:
         return ""
     among = "those" if case.logs.is_best(best.replica) else "the others"
-    condition = condition or f"If {joined(awaited, 'and')} cannot come back"
-    return f"{condition}: bring {best.replica} back, which has the best log of {among} that were heard."
+    condition = condition or f"If {joined(awaited, 'and')} cannot return"
+    return f"{condition}: start broker {best.replica}, which has the most complete log of {among} that were read."
 
 
 def _retention(case: Case) -> str:
     policies = case.config.cleanup_policy
+    live = joined(sorted(case.live), "and")
     if not case.live:
         return ""
     if case.config.remote_storage:
         return " Retention on the brokers' disks goes on; what is in remote storage stays."
     if policies is None:
-        return " Retention, where the topic has any, goes on."
-    return " Retention goes on: what gets too old is deleted unread." if "delete" in policies else ""
+        return f", but retention, if the topic has any, still deletes old records on {live}"
+    return f", but retention still deletes old records on {live}" if "delete" in policies else ""

@@ -177,7 +177,7 @@ def _advised(subject: Subject, case: Case, found: Findings, advice: Advice, miss
     """The advice for those who are left, in place of the decision's own."""
     state: PartitionState = case.state
     # What the disks of those who are gone hold may be more.
-    left = "the best of those that are left"
+    left = "the most complete of those that are left"
     text = f"{_said(missing)} {advice.text.replace(BEST_OF_ALL, left)}"
     if subject.live_leader is not None:
         these = agree(len(missing), "its replica", "their replicas")

@@ -71,5 +71,5 @@ def _better(case: Case, electable: Collection[int], electing: Ran, coming: Colle
     other, counted = loss_of_electing(case, best.replica), None if electing.loss is None else electing.loss.total
     if other.total is None or (counted is not None and other.total.rank >= counted.rank):
         return ""
-    back = "" if best.replica in electable else f"bring broker {best.replica} back, and "
+    back = "" if best.replica in electable else f"start broker {best.replica}, and "
     return f"{back}designate {best.replica}, which {cost_in_words(other)}"

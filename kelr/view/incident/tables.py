@@ -15,9 +15,9 @@ from kelr.view.explain_columns import (
     FORECAST_COLUMNS,
     ReturnRow,
     elected_by_itself,
+    events_of,
     lost_offsets,
     merged_returns,
-    options_of,
 )
 from kelr.view.history_words import when
 from kelr.view.incident.happenings import Timeline, done_in_words, who
@@ -134,7 +134,7 @@ def steps(decision: Decision) -> Table:
     """What Kafka asks by itself, in order."""
     rows = tuple(("yes" if one.holds else "no", one.text, one.evidence, one.source) for one in decision.steps)
     return Table(
-        f"Kafka by itself elects {elected_by_itself(decision)}.", ("answer", "asked for", "evidence", "source"), rows
+        f"By itself Kafka elects {elected_by_itself(decision)}.", ("answer", "asked for", "evidence", "source"), rows
     )
 
 
@@ -152,7 +152,7 @@ def _cell(column: Column[ReturnRow], row: ReturnRow) -> str:
 def choices(decision: Decision) -> Table:
     """What each return and each election would give and lose."""
     rows = []
-    for one in options_of(decision):
+    for one in events_of(decision, every=True):
         loss = one.loss
         committed = "-" if loss is None else written(lost_offsets(loss.committed, loss.committed_ranges), color=False)
         total = "-" if loss is None else written(lost_offsets(loss.total, loss.lost_ranges), color=False)

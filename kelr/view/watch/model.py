@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.engine.watching import BrokerChange, Change, PartitionChange, Readings, Story, Watched
 from kelr.engine.words import brokers
-from kelr.model import WORST_FIRST, Decision, TopicPartition
+from kelr.model import WORST_FIRST, Decision, LogAnswer, TopicPartition
 from kelr.view.explain import Explanation
 from kelr.view.plan_words import named, partitions_in_words
 from kelr.view.replicas import ReplicaMarks
@@ -29,6 +29,7 @@ class Detail:
     decision: Decision
     taken_at_ms: int
     """When its reading began."""
+    logs: tuple[LogAnswer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

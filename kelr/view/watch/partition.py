@@ -41,7 +41,7 @@ def explanation_lines(shown: Shown, at: TopicPartition | None, width: int) -> li
     lines = [] if not shown.is_old(detail) else [_title(shown, detail, TopicPartition(*_name(detail)), width)]
     block = replace(shown.explanation, width=width).full().block
     assert block is not None
-    return [*lines, *block(Explained(detail.decision, detail.taken_at_ms))]
+    return [*lines, *block(Explained(detail.decision, detail.taken_at_ms, logs=detail.logs))]
 
 
 def _name(detail: Detail) -> tuple[str, int]:
