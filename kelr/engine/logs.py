@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import LogInfo
-from kelr.model import Cluster, EpochEnd, LogAnswer, NotHeard, PartitionState, ReplicaLog, Unheard
+from kelr.model import Cluster, EpochEnd, LogAnswer, NotHeard, PartitionState, ReplicaLog, SavedLog, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,15 @@ def without_parts(
             if piece[2] > piece[1]
         ]
     return rest
+
+
+def saved_whole(saved: SavedLog, lacking: ReplicaLog | None) -> bool:
+    """Whether a rescue file has all that the log which it is of held, as it was read, and another log lacks; where the
+    two cannot be compared, or there is no other, all of it."""
+    everything = records_of(saved.log)
+    alike = lacking is not None and agreement(saved.log, lacking) is not None
+    lacked = missing(saved.log, lacking) if lacking is not None and alike else everything
+    return bool(everything) and not without_parts(lacked, saved.parts | saved.covered)
 
 
 def count_distinct(ranges: Iterable[tuple[int, int, int]]) -> int:

@@ -16,7 +16,7 @@ from kelr.engine.planning.lost import (
     raised,
     recorded_loss,
 )
-from kelr.engine.planning.saved import NO_FILES, SavedOfLoss, before, before_recorded, saved_of
+from kelr.engine.planning.saved import NO_FILES, SavedOfLoss, before_recorded, saved_of
 from kelr.engine.planning.seen import Seen
 from kelr.model import (
     LOG_DIRECTORY,
@@ -294,12 +294,12 @@ class Recorded:
             return ""
         return row.text if row.result == Ended.REFUSED or row.error else ""
 
-    def saved(self, planned: PlannedElection, plan: str, files: Sequence[SavedLog]) -> SavedOfLoss:
-        """What rescue files hold of what the election of this plan lost: nothing, unless it is on record that it came
-        about; who leads there now may have been elected by another one."""
+    def saved(self, planned: PlannedElection, files: Sequence[SavedLog]) -> SavedOfLoss:
+        """What rescue files hold of what a planned election lost: nothing, unless it is on record that it came about;
+        who leads there now may have been elected by another one."""
         row = self.elections.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
         came_about = row is not None and elected_by(row) is Elected.AS_PLANNED
-        return saved_of(before(planned, plan), files if came_about else ())
+        return saved_of(before_recorded(row) if row is not None and came_about else None, files)
 
     def late_until_ms(self, at: TopicPartition, now: Instant) -> int:
         """Until when an unclean election of a partition may come yet, by the wall clock as it is set now; 0: none."""

@@ -174,7 +174,7 @@ def status(
             known = Recorded.of(audit.read(state_directory, cluster_id=cluster_id, files=files))
     except BadInputError as error:
         garbled.append(error.message)
-    of_loss = {one.address: known.saved(one, named or "", saved.get(one.address, ())) for one in elections}
+    of_loss = {one.address: known.saved(one, saved.get(one.address, ())) for one in elections}
     return RecoveryStatus(
         cluster_id=cluster_id,
         at_work=_at_work(state_directory, cluster_id, files),

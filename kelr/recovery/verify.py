@@ -103,7 +103,7 @@ def verify(
     known = Recorded.of(recorded)
     name = plan_id(plan)
     refusals = {one.address: known.refusal(one, name) for one in plan.elections}
-    of_loss = {one.address: known.saved(one, name, saved.get(one.address, ())) for one in plan.elections}
+    of_loss = {one.address: known.saved(one, saved.get(one.address, ())) for one in plan.elections}
     seen = {
         at: replace(one, late_until_ms=known.late_until_ms(at, now), refusal=refusals[at], saved=of_loss[at])
         for at, one in round_.look([one.address for one in plan.elections], progress).items()

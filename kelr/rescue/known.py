@@ -88,6 +88,7 @@ def _logs(
         log = ReplicaLog(
             tail.replica,
             tail.to_offset if tail.log_end is None else tail.log_end,
+            tail.lineage[-1].epoch if tail.lineage else None,
             log_start=tail.log_start,
             high_watermark=tail.high_watermark,
             lineage=tail.lineage,

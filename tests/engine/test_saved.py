@@ -8,17 +8,17 @@ import pytest
 
 from kelr.engine.planning.lost import Lost, with_saved
 from kelr.engine.planning.saved import BeforeElection, before_recorded, saved_of
-from kelr.model import Bounds, EpochEnd, Grade, LogEvidence, ReplicaLog, SavedLog, TopicPartition
+from kelr.model import Bounds, EpochEnd, Grade, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 
 AT = TopicPartition("orders", 0)
-BEFORE = BeforeElection(AT, "id", 5, "plan", LogEvidence(3, log_end=20, last_epoch=2), 0)
+BEFORE = BeforeElection(AT, "id", 5, "plan", ReplicaLog(3, 20, 2), 0)
 """Replica 3 was elected with [0, 20) of epochs 0 and 2, out of leader epoch 5."""
 
 
 def saved(*parts: tuple[int, int, int], end: int = 30, high_watermark: int | None = 25, replica: int = 1) -> SavedLog:
     lineage = (EpochEnd(0, 10), EpochEnd(2, 25), EpochEnd(4, end))
-    log = ReplicaLog(replica, end, log_start=0, high_watermark=high_watermark, lineage=lineage)
+    log = ReplicaLog(replica, end, 4, log_start=0, high_watermark=high_watermark, lineage=lineage)
     return SavedLog(f"{replica}.kelr-rescue", AT, "id", log, frozenset(parts), "plan")
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from kelr.controller import choose_rules
 from kelr.engine.decide import decide_all
 from kelr.engine.logs import segments
-from kelr.engine.planning.saved import before, saved_of
+from kelr.engine.planning.saved import BeforeElection, saved_of
 from kelr.engine.planning.seen import Seen as AfterElection
 from kelr.engine.planning.verification import findings
 from kelr.engine.situation import effective_min_isr
@@ -189,7 +189,7 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim |
             continue
         done.add((planned.address, option))
         fork, files = world.fork(), tuple(_rescue_files(world, planned))
-        saved = saved_of(before(planned, _PLAN), files)
+        saved = saved_of(_before(planned), files)
         for moment in _moments(fork, planned, option):
             seen = replace(_seen_after(fork, sight, planned), saved=saved)
             yield from claims_of_verification(planned, seen, moment, moment_of(fork, planned.address), files)
@@ -213,6 +213,21 @@ def _rescue_files(world: World, planned: PlannedElection) -> Iterator[SavedLog]:
 
 
 _PLAN = "hindsight"
+
+
+def _before(planned: PlannedElection) -> BeforeElection | None:
+    """The state that a planned election is to come out of, as its line in the audit log would tell it."""
+    evidence = planned.evidence
+    logs = {
+        one.replica: ReplicaLog(one.replica, one.log_end, one.last_epoch, log_start=one.log_start)
+        for one in evidence.logs
+        if one.log_end is not None
+    }
+    if evidence.leader is not None or planned.elect not in logs:
+        return None
+    start = max(one.log_start or 0 for one in logs.values())
+    epoch = evidence.leader_epoch
+    return BeforeElection(planned.address, planned.topic_id, epoch, _PLAN, logs[planned.elect], start)
 
 
 def _crashes_judged(world: World, sight: Sight, planned: PlannedElection, option: Option) -> Iterator[Judged]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from kelr.engine.advice.commands import save_first
 from kelr.engine.advice.returns import cuts_in_words, saved_already, unsaved
 from kelr.engine.case import Case
-from kelr.engine.logs import agreement, missing, records_of, without_parts
+from kelr.engine.logs import saved_whole
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import (
     Advice,
@@ -109,11 +109,8 @@ def _saved_whole(case: Case, replica: int, leader: int) -> str | None:
     own = case.logs.ranked.get(leader)
     for one in case.saved:
         since = case.state.leader_epoch - (one.leader is None)
-        if one.replica != replica or one.leader_epoch != since or one.leader not in {None, leader}:
-            continue
-        everything = records_of(one.log)
-        lacked = everything if own is None or agreement(one.log, own) is None else missing(one.log, own)
-        if everything and not without_parts(lacked, one.parts | one.covered):
+        is_since = one.leader_epoch == since and one.leader in {None, leader}
+        if one.replica == replica and is_since and saved_whole(one, own):
             return one.file
     return None
 

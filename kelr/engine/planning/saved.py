@@ -5,13 +5,13 @@ Pure. A file proves what was in a log when it was read, and nothing of what else
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from kelr.engine.logs import count_distinct
-from kelr.model import LogEvidence, Parts, PlannedElection, SavedLog, TopicPartition
+from kelr.engine.logs import count_distinct, saved_whole
+from kelr.model import Parts, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
 
 NO_FILES: Mapping[TopicPartition, Sequence[SavedLog]] = MappingProxyType({})
@@ -26,55 +26,35 @@ class BeforeElection:
     leader_epoch: int
     """From before."""
     plan_id: str | None
-    log: LogEvidence
+    log: ReplicaLog
     """That of the replica that was elected, from before: it cannot grow where nobody leads."""
     log_start: int
     """Where the last of the logs that were read begins: what is below was deleted on purpose, or may have been."""
 
 
-def before(one: PlannedElection, plan_id: str | None) -> BeforeElection | None:
-    """By a plan; None where somebody led, or the log of the replica that is to lead was not read."""
-    evidence = one.evidence
-    epoch = None if evidence.leader is not None else evidence.leader_epoch
-    return _before(one.address, one.elect, evidence.logs, topic_id=one.topic_id, leader_epoch=epoch, plan_id=plan_id)
-
-
 def before_recorded(row: AuditRecord) -> BeforeElection | None:
-    """The same by an election's line of the audit log, which may hold anything."""
+    """By an election's line of the audit log, which may hold anything; None where somebody led, or the log of the
+    replica that was to lead was not read."""
     topic_id, epoch = row.before.get("topic_id"), row.before.get("leader_epoch")
-    leaderless = isinstance(epoch, int) and row.before.get("leader", 0) is None
-    return _before(
+    logs = {log.replica: log for one in row.evidence if (log := _log(one)) is not None}
+    if not isinstance(epoch, int) or row.before.get("leader", 0) is not None or row.wanted not in logs:
+        return None
+    return BeforeElection(
         TopicPartition(row.topic, row.partition or 0),
-        row.wanted,
-        [_log(one) for one in row.evidence if isinstance(one.get("replica"), int)],
-        topic_id=topic_id if isinstance(topic_id, str) else None,
-        leader_epoch=epoch if leaderless else None,
-        plan_id=row.plan_id,
+        topic_id if isinstance(topic_id, str) else None,
+        epoch,
+        row.plan_id,
+        logs[row.wanted],
+        max(one.log_start or 0 for one in logs.values()),
     )
 
 
-def _before(
-    at: TopicPartition,
-    replica: int | None,
-    logs: Iterable[LogEvidence],
-    *,
-    topic_id: str | None,
-    leader_epoch: int | None,
-    plan_id: str | None,
-) -> BeforeElection | None:
-    known = {one.replica: one for one in logs if one.log_end is not None}
-    if leader_epoch is None or replica not in known:
-        return None
-    start = max(one.log_start or 0 for one in known.values())
-    return BeforeElection(at, topic_id, leader_epoch, plan_id, known[replica], start)
-
-
-def _log(one: Mapping[str, Any]) -> LogEvidence:
-    def number(name: str) -> int | None:
-        value = one.get(name)
-        return value if isinstance(value, int) else None
-
-    return LogEvidence(one["replica"], number("log_end"), number("last_epoch"), log_start=number("log_start"))
+def _log(one: Mapping[str, Any]) -> ReplicaLog | None:
+    replica, end, last, start = (
+        value if isinstance(value := one.get(name), int) else None
+        for name in ("replica", "log_end", "last_epoch", "log_start")
+    )
+    return None if replica is None or end is None else ReplicaLog(replica, end, last, log_start=start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +84,7 @@ def saved_of(state: BeforeElection | None, saved: Sequence[SavedLog]) -> SavedOf
     start = max(state.log_start, *(one.log.log_start or 0 for one in fitting))
     lacked = [(one, _lacked(one.parts, state.log, start)) for one in fitting]
     committed = [part for one, parts in lacked for part in _below(parts, one.log.high_watermark or 0)]
-    whole = {one.replica: one.file for one in fitting if _is_of_before(one, state) and _is_whole(one, state.log)}
+    whole = {one.replica: one.file for one in fitting if _is_of_before(one, state) and saved_whole(one, state.log)}
     files = {*whole.values(), *(one.file for one, parts in lacked if parts)}
     many = count_distinct(part for _, parts in lacked for part in parts)
     unchecked = {one.file for one in fitting if one.file in files and not one.checked}
@@ -124,9 +104,9 @@ def _fits(one: SavedLog, state: BeforeElection) -> bool:
     return one.address == state.address and (for_it or in_it) and fits
 
 
-def _lacked(parts: Parts, elected: LogEvidence, start: int) -> Parts:
+def _lacked(parts: Parts, elected: ReplicaLog, start: int) -> Parts:
     """Of these records those that the elected log certainly lacked: behind its end, or of an epoch after its last."""
-    end, last = elected.log_end or 0, elected.last_epoch
+    end, last = elected.log_end, elected.last_epoch
     return frozenset(
         (epoch, from_offset, until)
         for epoch, first, until in parts
@@ -142,20 +122,5 @@ def _below(parts: Parts, offset: int) -> Parts:
 def _is_of_before(one: SavedLog, state: BeforeElection) -> bool:
     """Whether the log was certainly read before the election: one that ends where the elected one does, and was read in
     another state than that without leader, may have truncated to it already."""
-    elected = state.log
     in_it = one.leader is None and one.leader_epoch == state.leader_epoch
-    return in_it or bool(_lacked(one.parts, elected, state.log_start))
-
-
-def _is_whole(one: SavedLog, elected: LogEvidence) -> bool:
-    """Whether it has all of a log from where that parts from the elected one: two logs that hold an epoch agree on
-    everything before it."""
-    log, last = one.log, elected.last_epoch
-    begins, ends = log.log_start or 0, [entry.end_offset for entry in log.lineage or () if entry.epoch == last]
-    parts_at = min(ends[0], elected.log_end or 0) if ends else begins
-    at = max(parts_at, begins)
-    for _, first, until in sorted(one.parts | one.covered, key=lambda part: part[1:]):
-        if first > at:
-            return False
-        at = max(at, until)
-    return at >= log.log_end
+    return in_it or bool(_lacked(one.parts, state.log, state.log_start))

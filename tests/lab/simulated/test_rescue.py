@@ -275,6 +275,27 @@ def test_what_was_saved_is_not_to_be_saved_again_and_a_file_that_was_changed_cou
     assert "save what the disk of broker 1 holds" in explain(server, capsys)
 
 
+def test_what_was_saved_is_known_after_an_election_that_is_on_record_nowhere(
+    server: SimulatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By leader epochs alone: nobody led for a while, and what the disk of broker 1 held then is in a file."""
+    monkeypatch.chdir(tmp_path)
+    server.inside(lambda world: disks.write(world, 1, tmp_path / "disk"))
+    dump = ("rescue", "dump", f"{TOPIC}:0", "--elect", "3", "--log-dir", "disk", "--out", "mine.kelr-rescue")
+    assert kelr(server, *dump) == 0
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("KELR_STATE_DIR", str(tmp_path / "elsewhere"))
+        elect = ("elect", "--election-type", "designation", "--designate", "3", f"{TOPIC}:0", "--yes")
+        assert kelr(server, *elect, "--accept-loss", "6+") == 0
+    eventually(server, led_by_3_and_followed)
+    produce(server.ports[3], TOPIC, batch(20, 1))
+    explained = explain(server, capsys)
+    assert "Saved already, as mine.kelr-rescue says: what broker 1 holds and the leader's log lacks." in explained
+    assert "rescue dump" not in explained
+    (tmp_path / "mine.kelr-rescue").unlink()
+    assert "save what the disk of broker 1 holds" in explain(server, capsys)
+
+
 def explain(server: SimulatedServer, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     assert kelr(server, "explain", f"{TOPIC}:0") == 0
