@@ -340,7 +340,7 @@ def test_topics_whose_records_are_not_all_in_their_replicas_logs_are_named() -> 
     remote, diskless = replace(KNOWN, remote_storage=True), replace(KNOWN, foreign="diskless.enable=true")
     told = look([row("clicks", 0, config=remote), row("clicks", 1, config=remote), row("views", 0, config=diskless)])
     assert {(one.id, one.topic, one.partitions, one.what) for one in told if isinstance(one, Finding)} >= {
-        ("remote-storage", "clicks", (0, 1), "clicks has remote storage (remote.storage.enable)"),
+        ("remote-storage", "clicks", (0, 1), "topic clicks has remote storage (remote.storage.enable)"),
         (
             "records-elsewhere",
             "views",

@@ -276,7 +276,7 @@ def _foreign(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Findi
 
 
 def _remote_storage(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
-    what = f"{topic.name} has remote storage (remote.storage.enable)"
+    what = f"topic {topic.name} has remote storage (remote.storage.enable)"
     return of.REMOTE_STORAGE.finding(what, topic=topic.name, partitions=numbers)
 
 
