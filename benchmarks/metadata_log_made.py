@@ -256,7 +256,7 @@ def _made(one: Partition) -> bytes:
 
 
 def _uuid(raw: bytes) -> object:
-    from uuid import UUID  # noqa: PLC0415 - kafka-python wants its ids so
+    from uuid import UUID  # noqa: PLC0415 - the codec wants its ids so
 
     return UUID(bytes=raw)
 

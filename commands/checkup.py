@@ -37,8 +37,6 @@ def contexts_file(environ: Mapping[str, str]) -> Path:
 
 # What is around kelr on this machine: versions, files, the way in.
 
-_LIBRARIES = ("confluent-kafka", "kafka-python")
-
 
 def surroundings(session: Session, *, live: bool) -> tuple[tuple[str, str], ...]:
     """Name and value of each; nothing secret.
@@ -50,7 +48,7 @@ def surroundings(session: Session, *, live: bool) -> tuple[tuple[str, str], ...]
 
 
 def _told(session: Session, *, live: bool) -> Iterator[tuple[str, str]]:
-    libraries = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
+    libraries = f"confluent-kafka {_version('confluent-kafka')}"
     yield "kelr", f"{__version__}, Python {platform.python_version()}, {libraries}"
     settings = session.settings
     if live:

@@ -219,7 +219,7 @@ def _amount(kind: str, given: str | None) -> int:
     if amount is not None:
         return amount
     if name == "error":
-        from kelr.lab.simulated.api import code  # noqa: PLC0415 - brings kafka-python along
+        from kelr.lab.simulated.api import code  # noqa: PLC0415 - loads the simulated cluster
 
         try:
             return code(given.upper())

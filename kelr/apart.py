@@ -7,16 +7,10 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from kelr.interrupts import raise_held
-
 T = TypeVar("T")
-
-_STEP_S = 0.1
-"""So long at a time is waited where an interrupt is held back."""
 
 
 class Apart(Generic[T]):
@@ -38,19 +32,13 @@ class Apart(Generic[T]):
             TimeoutError: it has not ended within this time.
             BaseException: whatever it raised.
         """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            raise_held()
-            left_s = deadline - time.monotonic()
-            try:
-                found, error = self._ended.get(timeout=min(_STEP_S, max(0.0, left_s)))
-            except queue.Empty:
-                if left_s <= 0:
-                    raise TimeoutError from None
-                continue
-            if error is not None:
-                raise error
-            return found  # type: ignore[return-value]  # there is one where there is no error
+        try:
+            found, error = self._ended.get(timeout=max(0.0, timeout_s))
+        except queue.Empty:
+            raise TimeoutError from None
+        if error is not None:
+            raise error
+        return found  # type: ignore[return-value]  # there is one where there is no error
 
     def _run(self) -> None:
         try:

@@ -1,10 +1,9 @@
 """Ctrl-C, which comes through at every moment and ends a run in time.
 
-Python raises KeyboardInterrupt between any two instructions of the main thread. In a finalizer, in a callback, and in a
-task of kafka-python's event loop it is printed or logged there, and lost; in the machinery of imports it can leave a
-module locked for ever, for which whoever imports it next then waits. So, within `interruptible`, an interrupt is held
-back where it would do that, raised again where it was lost, and `GRACE_S` later the process ends, whatever it waits
-for. A second one ends it at once.
+Python raises KeyboardInterrupt between any two instructions of the main thread. In a finalizer and in a callback it
+is printed there, and lost; in the machinery of imports it can leave a module locked for ever, for which whoever
+imports it next then waits. So, within `interruptible`, an interrupt is held back where it would do that, raised again
+where it was lost, and `GRACE_S` later the process ends, whatever it waits for. A second one ends it at once.
 """
 
 from __future__ import annotations
@@ -47,9 +46,6 @@ class _Interrupts:
         """One came, and nobody has taken it."""
         self.lost = False
         """It has to be raised yet, or again."""
-        self.held = 0
-        """How many `held_back` there are around the main thread."""
-        self.wake: Callable[[], object] = _nothing
         self.before_end: Callable[[], object] = _nothing
         self._count = 0
         self._at = -_SAME_PRESS_S
@@ -60,10 +56,9 @@ class _Interrupts:
         again, self._again = self._again, False
         if not (self.lost if again else self._begun()):
             return
-        self.lost = self.held > 0 or _is_importing(frame)
+        self.lost = _is_importing(frame)
         if not self.lost:
             raise KeyboardInterrupt
-        self.wake()
 
     def _begun(self) -> bool:
         """Whether it is one more interrupt."""
@@ -158,35 +153,6 @@ def taken() -> None:
 def is_pending() -> bool:
     """Whether an interrupt has come that nobody took: what goes wrong then may be its doing."""
     return _interrupts.pending
-
-
-@contextmanager
-def held_back(wake: Callable[[], object]) -> Iterator[None]:
-    """What is run inside would lose an interrupt: it is raised at the end.
-
-    Args:
-        wake: ends a wait in there; called by a signal's handler.
-    """
-    if _elsewhere():
-        yield
-        return
-    outside = _interrupts.wake
-    _interrupts.held += 1
-    try:
-        _interrupts.wake = wake
-        yield
-    finally:
-        _interrupts.wake = outside
-        _interrupts.held -= 1
-        if not _interrupts.held:
-            raise_held()
-
-
-def raise_held() -> None:
-    """Raises KeyboardInterrupt where one was held back: for what waits inside of `held_back`, in short steps."""
-    if _interrupts.lost and not _elsewhere():
-        _interrupts.lost = _interrupts.held > 0
-        raise KeyboardInterrupt
 
 
 def before_the_end(do: Callable[[], object]) -> Callable[[], object]:

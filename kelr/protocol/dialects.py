@@ -1,4 +1,4 @@
-"""The two forms in which GetReplicaLogInfo was ever written down; importable without kafka-python."""
+"""The two forms in which GetReplicaLogInfo was ever written down."""
 
 from __future__ import annotations
 

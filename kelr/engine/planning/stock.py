@@ -41,7 +41,7 @@ def stock_files(plan: Plan) -> StockFiles:
     """The plan's elections as steps, in order: reorder, elect, restore the order; then preferred elections.
 
     kafka-reassign-partitions.sh refuses an assignment that names a broker that is not up ("Unknown broker id", seen on
-    4.0.0 and 4.3.1), so such partitions are reordered with kafka-python's command line, which is installed with kelr.
+    4.0.0 and 4.3.1), so such partitions are reordered with kafka-python's command line.
     """
     reordered = [one for one in plan.elections if one.method is Method.REORDER]
     unclean = [one for one in plan.elections if one.method in {Method.REORDER, Method.UNCLEAN}]
@@ -147,7 +147,8 @@ def _limits(plan: Plan, reordered: Sequence[PlannedElection], unclean: Sequence[
     if any(_names_the_dead(one) for one in reordered):
         yield (
             'kafka-reassign-partitions.sh refuses an order that names a broker that is down ("Unknown broker id"):'
-            " for those partitions the lines use kafka-python's command line, which sends the same request."
+            " for those partitions the lines use kafka-python's command line (pip install kafka-python), which sends"
+            " the same request."
         )
     for broker in sorted({broker for one in reordered for broker in one.uncordons}):
         line = f"kafka-configs.sh {STOCK_CONNECTION} {broker_config_change(broker, 'cordoned.log.dirs', '')}"

@@ -279,7 +279,7 @@ class SimulatedLab(Driven):
         if log_dirs:
             _check_room(spec)
         if spec.log_info_key is not None:
-            from kelr.lab.simulated.handlers import apis_of  # noqa: PLC0415 - brings kafka-python along
+            from kelr.lab.simulated.handlers import apis_of  # noqa: PLC0415 - loads every handler
 
             apis_of(spec)
         ports = free_ports((*spec.controller_ids, *spec.broker_ids, _CONTROL, _METRICS))
@@ -495,7 +495,7 @@ class SimulatedLab(Driven):
 
 def _check_room(spec: SimulatedSpec) -> None:
     """Refuse more directories than are written, before anything is begun."""
-    from kelr.lab.simulated.disks import MOST_REPLICAS  # noqa: PLC0415 - brings kafka-python along
+    from kelr.lab.simulated.disks import MOST_REPLICAS  # noqa: PLC0415 - loads every handler
 
     replicas = spec.topics * spec.partitions * spec.replication // spec.brokers
     if replicas > MOST_REPLICAS:

@@ -170,7 +170,7 @@ class _Batch:
 
     def bytes(self) -> bytes:
         if self.data is None:
-            from kelr.protocol import metadata_records as metadata  # noqa: PLC0415 - kafka-python takes its time to load
+            from kelr.protocol import metadata_records as metadata  # noqa: PLC0415 - compiles every kind of record
 
             values = [metadata.encode(one.kind, one.version, one.fields) for one in self.records]
             whole = encoded([NewRecord(self.timestamp_ms, None, value) for value in values])

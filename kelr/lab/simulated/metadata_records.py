@@ -31,7 +31,7 @@ _NEVER_LISTENED = 9
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of the metadata log, by the names that kafka-python gives its fields."""
+    """A record of the metadata log, by the schema's names in snake_case."""
 
     kind: str
     version: int

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kelr.interrupts import raise_held
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.connection import Connection
 from kelr.sources.live.failures import GARBLED
@@ -39,7 +38,7 @@ MAX_PARALLEL_DIALOGUES = 64
 _GRACE_S = 2.0
 """How long beyond its timeout a thread that asks may take to notice that, before it is left to itself."""
 _STEP_S = 0.1
-"""So long at a time is waited where an interrupt is held back."""
+"""So often it is looked whether somebody is late."""
 _LATE = Failure(FailureKind.TIMED_OUT, "no answer in time")
 
 
@@ -242,7 +241,6 @@ class _Asking:
     def next(self) -> Heard:
         """Who has answered next; a Failure of who has not in time."""
         while True:
-            raise_held()
             late = next((turn for turn in self._turns.values() if turn.due_s <= time.monotonic()), None)
             if late is not None:
                 del self._turns[late.node], self._workers[late.node]

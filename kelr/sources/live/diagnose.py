@@ -1,6 +1,6 @@
-"""Why a bootstrap server cannot be talked to: asked with plain sockets, once kafka-python has failed.
+"""Why a bootstrap server cannot be talked to: asked with plain sockets, once the client has failed.
 
-The client library tells that a connection was closed; a person wants to know that the port speaks TLS. So the port is
+The client tells that a connection was closed; a person wants to know that the port speaks TLS. So the port is
 tried in the ways that tell: does it accept at all, does it answer a Kafka request in the clear, does it do a TLS
 handshake, does it speak HTTP.
 """

@@ -83,8 +83,7 @@ class LiveMetadataLog:
 
     def follow(self, on_silence: Callable[[str], None] | None = None) -> Iterator[RecordBatch]:
         """What comes after the last batch that `batches` gave, or all where it gave none, for ever: each batch as soon
-        as it is committed. A change of the quorum's leader is waited for; an interruption ends it, at every moment
-        where the run is `kelr.interrupts.interruptible`: else kafka-python's event loop can take one and go on.
+        as it is committed. A change of the quorum's leader is waited for; an interruption ends it.
 
         Args:
             on_silence: told in a sentence when no controller that leads has answered for some seconds, and again when

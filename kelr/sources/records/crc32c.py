@@ -1,6 +1,6 @@
 """CRC-32C (Castagnoli), the checksum of record batches.
 
-Python has no fast one of its own, and kafka-python's takes 0.1 s a MiB. The package `google-crc32c` uses the processor
+Python has no fast one of its own, and one in Python takes 0.1 s a MiB. The package `google-crc32c` uses the processor
 (10 GB/s, and 0.1 us for a short batch). Where it has no wheel, `cramjam` serves: Snappy's framing format stores a
 CRC-32C of each 64 KiB block of what it compresses, so kelr lets it frame the bytes, takes the blocks' checksums from
 the frame, and joins them (5 GB/s, and 5 us for a short batch).

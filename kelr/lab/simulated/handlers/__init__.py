@@ -30,9 +30,7 @@ def apis_of(spec: SimulatedSpec) -> Apis:
     modules = (cluster, configs, features, fetch, groups, of_brokers, produce, reassignments, topics)
     found = [*(api for module in modules for api in module.APIS), *elections.apis(spec)]
     taken = _with_versions({api.key: api for api in found})
-    if (
-        spec.api_key is not None and spec.api_key in taken
-    ):  # kafka-python keeps classes by key: it must not see this one
+    if spec.api_key is not None and spec.api_key in taken:
         raise UsageError(
             f"API key {spec.api_key} is that of {taken[spec.api_key].name}",
             next_step="leave out --log-info-api-key, or give one that no request has",

@@ -1,6 +1,6 @@
 """The results of a DescribeConfigs answer as bytes: what topics that are alike have behind their names is encoded once.
 
-The answers are those that kafka-python would encode.
+The answers are those that the codec would encode.
 """
 
 from __future__ import annotations

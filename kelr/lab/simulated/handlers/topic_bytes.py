@@ -2,7 +2,7 @@
 
 A million partitions are a few hundred different ones: those of the topics that are alike differ in their number alone.
 So the bytes of each kind of partition are made once, those of a topic's partitions once for each kind that its first
-one can have, and both are kept for as long as the controller writes nothing. The answers are those that kafka-python
+one can have, and both are kept for as long as the controller writes nothing. The answers are those that the codec
 would encode.
 """
 
