@@ -250,7 +250,7 @@ def saved_before(path: Path) -> Saved:
     disks = {int(number) for one in files for number in re.findall(r"[0-9]+", one.stem.removeprefix(path.stem))}
     for one in files:
         with suppress(BadInputError):
-            disks.update(read_head(one)[0].disks)
+            disks.update(tail.replica for tail in read_head(one)[0].tails if tail.how == LOG_DIRECTORY)
     return Saved(f"{path.stem}{SUFFIX}" in {one.name for one in files}, frozenset(disks))
 
 

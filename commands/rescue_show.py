@@ -59,7 +59,7 @@ def selected(dump: Dump, selection: Selection) -> Sequence[SavedTail]:
     Raises:
         UsageError: there is none.
     """
-    tails = [tail for tail in dump.manifest.tails if selection.matches(tail.topic, tail.partition)]
+    tails = [tail for tail in dump.manifest.saved if selection.matches(tail.topic, tail.partition)]
     if not tails:
         raise UsageError(f"{dump.path} holds none of these partitions", next_step=f"kelr rescue show {dump.path}")
     return tails

@@ -106,6 +106,9 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
                 notes.append((choice.state.address, text, True))
             else:
                 wanted.append((one, source))
+    for one in (one for choice in found.choices for one in choice.covered) if wanted else ():
+        source = _source_of(one, found.source, directories)
+        wanted += [] if source is None else [(one, source)]
     taken_at_ms = now_ms()
     read = frozenset(disk.broker for disk in disks if options.replicas is None or disk.broker in options.replicas)
     rows: list[TailRow] = []
@@ -118,12 +121,11 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
                 cluster_id=found.cluster_id,
                 taken_at_ms=taken_at_ms,
                 plan_id=found.plan_id,
-                disks=sorted(read),
                 overwrite=options.overwrite,
                 progress=progress,
             )
         with open_dump(options.out) as saved:
-            rows = [tail_row(summarize(saved, tail)) for tail in saved.manifest.tails]
+            rows = [tail_row(summarize(saved, tail)) for tail in saved.manifest.saved]
             _remember(session, saved, found)
     is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes)
     left: list[Rescue] = []

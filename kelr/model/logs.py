@@ -148,7 +148,8 @@ class SavedLog:
     leader_epoch: int | None = None
     """The partition's when this was saved; None: not known."""
     covered: Parts = frozenset()
-    """The same with the offsets in between that compaction left without a record."""
+    """What of this log is in the file, also of other replicas that held the same, with the offsets in between that
+    compaction left without a record."""
     checked: bool = False
     """Whether the records were compared with the SHA-256s in the manifest."""
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kelr.engine.logs import KnownLogs, count_distinct, missing
-from kelr.engine.planning.rescue import rescue_from_anyone, rescue_from_unread, rescue_of
+from kelr.engine.planning.rescue import rescue_from, rescue_from_anyone, rescue_from_unread
 from kelr.engine.planning.subject import Subject, subject_of
+from kelr.engine.words import agree, brokers, joined
 from kelr.errors import UsageError
 from kelr.model import (
+    LOG_DIRECTORY,
     AdviceAction,
     Decision,
     NotHeard,
@@ -55,6 +57,8 @@ class Choice:
     """The replica whose log the others were compared with; None where none was."""
     leads: bool = False
     """Whether that one leads now."""
+    covered: tuple[Wanted, ...] = ()
+    """Of logs on disks that hold nothing that is not saved from elsewhere: no offsets, but what those logs were."""
     deleted: int = 0
     """Offsets that a log still holds and that one lacks, and that were deleted on purpose: they are not saved."""
 
@@ -165,37 +169,49 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
     logs, state = subject.case.logs, subject.state
     role = "leads" if subject.live_leader == leader else "is to lead" if planned else "would lead"
     why = f"replica {leader}, which {role}, lacks these"
-    if limits.replicas is None:
-        runs = [(step.replica, step.from_offset, step.to_offset) for step in rescue_of(subject, leader)]
-    else:
-        runs = []
-        for replica in sorted(set(limits.replicas) - {leader}):
-            if replica not in logs.ranked or logs.agreement(replica, leader) is None:
-                return _unknown(subject, f"the log of replica {replica} was not heard, or cannot be compared")
-            lacking = logs.missing(replica, leader)
-            if lacking:
-                runs.append((replica, min(part[1] for part in lacking), max(part[2] for part in lacking)))
+    named = [one for one in state.replicas if limits.replicas is None or one in limits.replicas]
+    if not named:
+        holds = agree(len(limits.replicas or ()), "holds", "hold")
+        return Choice(state, (), f"{brokers(sorted(limits.replicas or ()))} {holds} no replica of it", leader=leader)
     stable = logs.heard[leader].last_stable_offset
     wanted = tuple(
         Wanted(
             state,
-            replica,
-            start,
-            limits.until(end),
+            step.replica,
+            step.from_offset,
+            limits.until(step.to_offset),
             why,
-            logs.heard[replica],
+            logs.heard[step.replica],
             compacted,
-            open_since=stable if stable is not None and stable < start else None,
+            open_since=stable if stable is not None and stable < step.from_offset else None,
         )
-        for replica, start, end in runs
-        if start < limits.until(end)
+        for step in rescue_from(logs, named, leader)
+        if step.from_offset < limits.until(step.to_offset)
     )
+    others = [one for one in named if one != leader]
+    unknown = [one for one in others if one not in logs.ranked or logs.agreement(one, leader) is None]
+    covered = tuple(
+        Wanted(state, one, end, end, f"what replica {leader} lacks of it is saved from elsewhere", log, compacted)
+        for one in others
+        if one not in {*unknown, *(step.replica for step in wanted)}
+        if (log := logs.heard[one]).source == LOG_DIRECTORY
+        for end in [log.log_end]
+    )
+    note = _left_open(subject, leader, wanted)
+    if limits.replicas is not None and unknown:
+        logs_of = agree(len(unknown), "the log of broker", "the logs of brokers")
+        were = agree(len(unknown), "was", "were")
+        note = (
+            f"{logs_of} {joined(unknown)} {were} not read, or cannot be compared: name --from-replica and --from-offset"
+        )
     return Choice(
         state,
         wanted,
-        _left_open(subject, leader, wanted),
+        note,
+        failed=limits.replicas is not None and bool(unknown),
         leader=leader,
         leads=subject.live_leader == leader,
+        covered=() if limits.to_offset is not None else covered,
         deleted=deleted_on_purpose(logs, state.replicas, leader),
     )
 

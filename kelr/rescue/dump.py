@@ -36,7 +36,6 @@ def dump(
     cluster_id: str | None,
     taken_at_ms: int,
     plan_id: str | None = None,
-    disks: Sequence[int] = (),
     overwrite: bool = False,
     progress: Progress | None = None,
     files: Files = FILES,
@@ -46,7 +45,6 @@ def dump(
 
     Args:
         taken_at_ms: now, in milliseconds since 1970 UTC.
-        disks: the brokers whose log directories were looked through.
         progress: told of offsets.
 
     Raises:
@@ -61,9 +59,7 @@ def dump(
             begun = _described(one, source.how, taken_at_ms)
             tails.append(_save(writer.begin(begun), one, source, count))
             count.at_least(named.to_offset - named.from_offset)
-        manifest = Manifest(
-            FORMAT, FORMAT_VERSION, __version__, cluster_id, taken_at_ms, plan_id, tuple(tails), tuple(disks)
-        )
+        manifest = Manifest(FORMAT, FORMAT_VERSION, __version__, cluster_id, taken_at_ms, plan_id, tuple(tails))
         writer.finish(manifest)
     return manifest
 

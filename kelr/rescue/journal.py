@@ -146,7 +146,7 @@ def is_replayed(saved: Path, directory: Path, files: Files = FILES) -> bool:
     """
     with suppress(BadInputError):
         manifest, sha256, _ = read_head(saved, files)
-        return {tail.address for tail in manifest.tails} <= replayed(directory, sha256, files)
+        return {tail.address for tail in manifest.saved} <= replayed(directory, sha256, files)
     return False
 
 

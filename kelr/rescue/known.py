@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from kelr.engine.logs import without_ranges
+from kelr.engine.logs import segments, without_ranges
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
 from kelr.model import Parts, ReplicaLog, SavedLog, TopicPartition
@@ -83,6 +83,9 @@ def saved_in(row: AuditRecord) -> tuple[int | None, int] | None:
 def _logs(
     path: Path, manifest: Manifest, states: Mapping[TopicPartition, tuple[int | None, int]], *, checked: bool
 ) -> Iterable[SavedLog]:
+    held: dict[TopicPartition, Parts] = {}
+    for tail in manifest.tails:
+        held[tail.address] = held.get(tail.address, frozenset()) | _with_holes(tail)
     for tail in manifest.tails:
         leader, epoch = states.get(tail.address, (None, None))
         log = ReplicaLog(
@@ -102,9 +105,23 @@ def _logs(
             manifest.plan_id,
             leader,
             epoch,
-            _parts(tail, [gap for gap in tail.gaps if gap.kind != HOLE]),
+            _with_holes(tail) | _in_common(held[tail.address], log),
             checked=checked,
         )
+
+
+def _in_common(parts: Parts, log: ReplicaLog) -> Parts:
+    """Those of these records that a log held: an epoch's leader wrote the same to all that have it."""
+    return frozenset(
+        (epoch, max(first, one.start), min(until, one.end))
+        for epoch, first, until in parts
+        for one in (segments(log) or () if log.lineage is not None else ())
+        if one.epoch == epoch and max(first, one.start) < min(until, one.end)
+    )
+
+
+def _with_holes(tail: SavedTail) -> Parts:
+    return _parts(tail, [gap for gap in tail.gaps if gap.kind != HOLE])
 
 
 def _parts(tail: SavedTail, gaps: Iterable[SavedGap]) -> Parts:

@@ -141,8 +141,11 @@ class Manifest:
     """The plan whose elections give these records up."""
     tails: tuple[SavedTail, ...]
     """Sorted by address; several replicas of a partition may have a tail each."""
-    disks: tuple[int, ...] = ()
-    """The brokers whose log directories were looked through, whatever they held."""
+
+    @property
+    def saved(self) -> tuple[SavedTail, ...]:
+        """The tails with offsets that were asked for; each other one tells what a log was that had nothing more."""
+        return tuple(tail for tail in self.tails if tail.to_offset > tail.from_offset)
 
     @property
     def whole(self) -> bool:

@@ -19,6 +19,7 @@ from kelr.commands.recovering import (
 )
 from kelr.model import RescueStep
 from kelr.model.plan import Plan
+from kelr.rescue.dump import TailSource
 from tests.rescue.batches import batch
 from tests.rescue.files import save, tail
 from tests.view.plans import PREFERRED, plan
@@ -65,7 +66,10 @@ def test_which_disks_were_saved_is_told_by_the_names_and_by_the_files_themselves
     """A disk that was read may have had nothing to save."""
     monkeypatch.chdir(tmp_path)
     assert saved_before(Path("p.json")) == NOTHING
-    save(Path("p.kelr-rescue"), [tail([batch(8, 2)], 8, 10)], disks=[1, 4])
+    pieces = [batch(8, 2)]
+    of_disks = [tail(pieces, 8, 10, replica=1), tail(pieces, 10, 10, replica=4)]
+    read = [(wanted, TailSource("log directory", lambda _start, _end: pieces)) for wanted, _ in of_disks]
+    save(Path("p.kelr-rescue"), [*read, tail([batch(10, 2)], 10, 12, replica=9)])
     Path("p-from-5-6.kelr-rescue").touch()
     for other in ("p-from-7.txt", "q-from-7.kelr-rescue", "p-lost-to-7.kelr-rescue", "p2-from-7.kelr-rescue"):
         Path(other).touch()

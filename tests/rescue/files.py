@@ -44,6 +44,5 @@ def save(
     tails: Sequence[tuple[Wanted, TailSource]],
     *,
     cluster_id: str | None = CLUSTER_ID,
-    disks: Sequence[int] = (),
 ) -> Manifest:
-    return dump(path, tails, cluster_id=cluster_id, taken_at_ms=NOW_MS, plan_id="0123456789ab", disks=disks)
+    return dump(path, tails, cluster_id=cluster_id, taken_at_ms=NOW_MS, plan_id="0123456789ab")

@@ -196,6 +196,24 @@ def test_a_replica_that_is_named_is_the_only_one() -> None:
     assert ranges(chosen(Limits(replicas=(3,), to_offset=32), logs=logs, elect=2)) == [(3, 30, 32)]
 
 
+def test_what_several_named_replicas_hold_is_saved_once_and_whoever_was_not_read_keeps_nobody_out() -> None:
+    """As with the disks of one host: a plan names all of their brokers."""
+    short, long = log(1, (4, 40), source="log directory"), log(3, (4, 50), source="log directory")
+    leader = log(2, (4, 30))
+    found = chosen(Limits(replicas=(1, 3)), logs=(short, leader, long), elect=2)
+    assert (ranges(found), found.failed) == ([(3, 30, 50)], False)
+    assert [(one.replica, one.from_offset, one.to_offset) for one in found.covered] == [(1, 40, 40)]
+    found = chosen(Limits(replicas=(1, 3)), logs=(UNHEARD, leader, long), elect=2)
+    assert (ranges(found), found.failed) == ([(3, 30, 50)], True)
+    assert found.note.startswith("the log of broker 1 was not read, or cannot be compared")
+
+
+def test_a_partition_without_a_replica_on_the_named_brokers_is_no_failure() -> None:
+    """A plan has other partitions, too, than those with a replica on this host."""
+    found = chosen(Limits(replicas=(7, 8)), elect=2)
+    assert found == Choice(LEADERLESS, (), "brokers 7 and 8 hold no replica of it", leader=2)
+
+
 def test_offsets_that_are_named_are_taken_as_they_are() -> None:
     assert ranges(chosen(Limits(replicas=(3,), from_offset=10, to_offset=20))) == [(3, 10, 20)]
     assert ranges(chosen(Limits(replicas=(3,), from_offset=10))) == [(3, 10, 35)]
