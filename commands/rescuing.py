@@ -8,7 +8,14 @@ from pathlib import Path
 
 from kelr.commands.changing import who_changes
 from kelr.commands.disk_logs import only_disks_read, silence_of_cluster
-from kelr.commands.recovering import Disks, Rescue, Saved, rescue_commands, saved_before, say_other_rescues
+from kelr.commands.recovering import (
+    Disks,
+    Rescue,
+    Saved,
+    rescue_commands,
+    saved_before,
+    say_other_rescues,
+)
 from kelr.commands.rescue_find import (
     DumpOptions,
     Found,
@@ -23,7 +30,7 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.words import plural
-from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import BadInputError, NotAuthorizedError, OtherClusterError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import LOG_DIRECTORY, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.audit import append, by
@@ -57,6 +64,7 @@ def dump_records(session: Session, options: DumpOptions) -> None:
 
     Raises:
         UsageError: nothing says which partitions, or the file cannot be written.
+        OtherClusterError: the plan is for another cluster.
         PartlyDoneError: some of it could not be read.
     """
     if options.out.exists() and not options.overwrite:
@@ -80,6 +88,8 @@ def dump_records(session: Session, options: DumpOptions) -> None:
         found = in_the_cluster(
             session, selection, disks, collections, limits, elects=elects, everywhere=options.elect, plan_id=plan_id
         )
+    if options.plan is not None:
+        _refuse_another_cluster(options.plan, found)
     partitions = {choice.state.address for choice in found.choices}
     if options.from_offset is not None and len(partitions) > 1:
         raise UsageError(
@@ -87,6 +97,19 @@ def dump_records(session: Session, options: DumpOptions) -> None:
             next_step="name one partition: TOPIC:3",
         )
     _save_and_show(session, options, replace(found, silence=silence), disks)
+
+
+def _refuse_another_cluster(path: Path, found: Found) -> None:
+    """Raises KelrError where what was found is of another cluster than the plan."""
+    wanted = read_plan(path).cluster_id
+    if None in {wanted, found.cluster_id} or wanted == found.cluster_id:
+        return
+    if found.source is not None:
+        raise OtherClusterError(str(path), wanted, found.cluster_id, code="plan-other-cluster", reads=True)
+    raise BadInputError(
+        f"{path} is for cluster {wanted}, and these log directories are of cluster {found.cluster_id}",
+        next_step="name the log directories of that cluster's brokers",
+    )
 
 
 def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: Sequence[DiskCollection]) -> None:

@@ -101,7 +101,7 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
     if lost.unsure:
         where = [one.address for one in found if one.unsure]
         places = named(where) if in_one_line(where) else partitions_in_words(len(where))
-        yield f"It is UNKNOWN whether the plan's election came about in {places}."
+        yield f"It is UNKNOWN whether the plan's {agree(len(where), 'election', 'elections')} came about in {places}."
         yield "This machine has no record of it, and another election may have chosen the leader."
     if lost.unread:
         logs = agree(len(lost.unread), "The log", "The logs")

@@ -346,6 +346,15 @@ def test_a_plan_of_another_cluster_is_refused_with_both_clusters_and_the_way_to_
     assert leaders(world) == [None] * 4
 
 
+@pytest.mark.usefixtures("planned")
+def test_what_a_plan_loses_is_not_saved_from_another_cluster(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = simulated.CLUSTER_ID
+    monkeypatch.setattr(simulated, "CLUSTER_ID", "another-cluster-entirel")
+    ran = kelr("rescue", "dump", "--plan", "plan.json", "--out", "x.kelr-rescue", *CONNECTION)
+    assert (ran.code, Path("x.kelr-rescue").exists()) == (6, False)
+    assert f"plan.json is for cluster {wanted}, and cluster another-cluster-entirel answered at kafka-1:9092" in ran.err
+
+
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("how", ["--yes", "--dry-run"])
 def test_a_snapshot_is_never_what_a_cluster_is_changed_on(kelr: Kelr, planned: str, how: str) -> None:
