@@ -11,7 +11,7 @@ from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import EXAMPLE
 from kelr.errors import RefusedError, UsageError
 from kelr.model.plan import AcceptedLoss, Consent, Plan
-from kelr.recovery.consent import Consented, accepts_loss, loss_in_short, missing_code, missing_consent
+from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
@@ -149,8 +149,7 @@ def _may_type(plan: Plan, given: Consented) -> bool:
 
 def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
     needed = plan.loss_to_accept
-    words = loss_in_short(plan)
-    answer = terminal.answer(f"{words[:1].upper()}{words[1:]}. Type {needed} to go ahead: ")
+    answer = terminal.answer(f'Type "{needed}" to accept; anything else cancels: ')
     spellings = {str(needed), f"{needed.known}+"} if needed.unbounded else {str(needed)}
     if answer not in spellings:
         raise RefusedError(

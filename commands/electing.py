@@ -61,7 +61,7 @@ from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
 from kelr.view.describe import NOTHING_READ
 from kelr.view.explain_report import not_known_in_words
-from kelr.view.plan import show_plan
+from kelr.view.plan import show_plan, show_question
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_left import next_of
 from kelr.view.plan_words import targets_of
@@ -249,7 +249,7 @@ def _apply(
     reader = shown_before_asking(output)
     if reader is not None and (plan.elections or failed or context.not_known):
         # The partitions that need no election are named once, with the results.
-        show_plan(reader, replace(plan, not_planned=failed), context=context)
+        show_question(reader, replace(plan, not_planned=failed), context, asked=not wanted.given.yes)
     try:
         consented = ask_consent(output, plan, wanted.given)
     except RefusedError:
@@ -282,7 +282,17 @@ def _apply(
         applied, unrecorded = carried_out(carrying_out)
         output.end_progress()
     following = _after(plan, applied, saved) if unrecorded is None else ("recover", "resume")
-    show_applied(output, plan, applied, context=context, errors=errors, following=following)
+    error = unrecorded or ended(plan, applied, errors)
+    show_applied(
+        output,
+        plan,
+        applied,
+        context=context,
+        errors=errors,
+        following=following,
+        exit_code=0 if error is None else error.exit_code,
+        as_stock=True,
+    )
     if unrecorded is not None:
         raise unrecorded
     return applied
@@ -318,16 +328,12 @@ def _show_dry_run(
     output, elect = session.output, _after_dry_run(session, wanted, plan)
     plans = _plans_with_rescue(wanted, plan)
     following = next(iter(plans), elect)
-    if not output.format.for_people:
-        show_plan(output, plan, context=context, errors=errors, following=following)
-        return
-    show_plan(output, plan, context=context, errors=errors)
-    for command in plans[1:]:
-        output.note(f"plan, too: {output.next_command(command)}")
-    if plans and elect is not None and elect[0] == "elect":
-        output.note(f"then, or where nothing can be saved: {output.next_command(elect)}")
-    if following is not None:
-        output.next(following)
+    if output.format.for_people and plan.elections:
+        # What saves first, and the election, are steps of the plan.
+        by_itself = elect if elect is not None and elect[0] == "elect" else ()
+        context = replace(context, first=tuple(plans), carry_out=by_itself)
+        following = None if plans or by_itself else following
+    show_plan(output, plan, context=context, errors=errors, following=following)
 
 
 def _plans_with_rescue(wanted: Wanted, plan: Plan) -> list[tuple[str, ...]]:

@@ -133,8 +133,8 @@ def plan(
         typer.Option("--export", metavar="DIR", help="Write it as files and shell lines for Kafka's own tools, too."),
     ] = None,
     full: Annotated[
-        bool | None, typer.Option("--full/--short", help="Whole explanations, or one line for each election.")
-    ] = None,
+        bool, typer.Option("--full/--short", help="Each election in sentences, too, or grouped rows alone.")
+    ] = False,
     overwrite: Overwrite = False,
     topic: Topics = None,
     partition: Partitions = None,

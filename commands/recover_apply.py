@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from kelr.commands.changing import (
     require_live,
     who_changes,
 )
-from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss
+from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss, shown_before_asking
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
@@ -30,14 +30,12 @@ from kelr.commands.recovering import (
     rescue_first,
     saved_before,
     say_disks,
-    say_other_rescues,
     source_with,
 )
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_partitions
 from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
-from kelr.model import TopicPartition
 from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
@@ -45,9 +43,7 @@ from kelr.recovery.consent import Consented, missing_code, missing_consent
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
 from kelr.sources.ground import MACHINE
-from kelr.view.applied import show_applied
-from kelr.view.checked import Checked, checked_lines
-from kelr.view.layout import Layout
+from kelr.view.applied import Checked, show_applied, show_recheck
 from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
@@ -117,26 +113,35 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     disks = disks_of(session, source)
     saving = tuple(one.words for one in rescue_commands(plan, wanted.path, disks))
     context = PlanContext(stock_connection=stock_connection(session), rescue_commands=saving)
-    if session.output.format.for_people:
-        # What gets no election, and why, was read where the plan was made.
-        part = replace(plan, not_planned=()) if plan.elections else plan
-        show_plan(session.output, part, context=context)
-        said = saving if any(one.rescue for one in plan.elections) else ()
-        left = rescue_commands(plan, wanted.path, disks, saved_before(wanted.path))
-        say_other_rescues(session.output, left, said=said)
     say_disks(session.output, plan, MACHINE.now_ms())
-    checked = Checked(plan, _checked(session, source, plan, wanted))
-    if session.output.format.for_people and plan.elections:
-        for line in checked_lines(Layout(session.output.width), checked):
-            session.output.line(line)
     if not plan.elections:
+        if session.output.format.for_people:
+            show_plan(session.output, plan, context=context)
         _show_results(session, plan, (), context, None)
         _raise_if_nothing_is_left(plan, wanted.path)
         return
-    if wanted.dry_run or _nobody_to_ask(session.output, wanted.given):
+    checked = Checked(plan, _checked(session, source, plan, wanted))
+    _show_before(session, wanted, checked, context, disks)
+    all_done = len(checked.done) == len(checked.results) and session.output.format.for_people
+    if not all_done and (wanted.dry_run or _nobody_to_ask(session.output, wanted.given)):
         _end_dry_run(session, wanted, checked, context, disks)
         return
     _apply(session, wanted, source, checked, context)
+
+
+def _show_before(session: Session, wanted: Wanted, checked: Checked, context: PlanContext, disks: Disks) -> None:
+    """Where nothing is carried out yet, or somebody is asked first: what can run now, and what it costs. The plan
+    itself was read where it was made."""
+    output, part = session.output, only_partitions(checked.plan, checked.ready)
+    settled = wanted.given.yes and missing_consent(part, wanted.given) is None and not wanted.dry_run
+    if not part.elections and not checked.refused:
+        return
+    reader = output if output.format.for_people or wanted.dry_run else shown_before_asking(output)
+    if reader is None or not reader.format.for_people or settled:
+        return
+    left = tuple(one.words for one in rescue_commands(checked.plan, wanted.path, disks, saved_before(wanted.path)))
+    context = replace(context, rescue_commands=left, all_saved=not left)
+    show_recheck(reader, checked, context)
 
 
 # What is carried out.
@@ -198,10 +203,11 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
         done, unrecorded = carried_out(carrying_out)
         session.output.end_progress()
     applied = _together(checked, done)
-    following = _after(session, wanted, checked.plan, applied) if unrecorded is None else ("recover", "resume")
-    told = [one.address for one in checked.refused]
-    _show_results(session, checked.plan, applied, context, following, told=told)
+    following = _after(wanted, checked.plan, applied) if unrecorded is None else ("recover", "resume")
     error = unrecorded or ended(checked.plan, applied)
+    _show_results(
+        session, checked.plan, applied, context, following, again=_fix(wanted, checked.plan, applied), error=error
+    )
     if error is not None:
         raise error
 
@@ -222,9 +228,7 @@ def _nobody_to_ask(output: Output, given: Consented) -> bool:
 def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: PlanContext, disks: Disks) -> None:
     """Say what would be done. Raises RefusedError where it would not."""
     if not wanted.dry_run:
-        session.output.note(
-            "nothing was changed: there is no terminal to ask on, so this was a dry run; --yes applies it"
-        )
+        session.output.note("nothing was changed: no terminal to ask on, so this was a dry run; confirm with --yes")
     part = only_partitions(checked.plan, checked.ready)
     lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)
@@ -249,7 +253,7 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
         # The next command has the accepted loss already; a reason is for somebody to give.
         is_told = people and Consent.FORCE not in {one.consent for one in part.elections}
         raise RefusedError(
-            f"it would not be applied yet: this needs {lacks}",
+            f"nothing was changed; missing: {lacks}",
             next_step=None if is_told else f"add {lacks}",
             code=missing_code(part, wanted.given),
         )
@@ -279,20 +283,27 @@ def _show_results(
     context: PlanContext,
     following: Sequence[str] | None,
     *,
-    told: Collection[TopicPartition] = (),
+    again: Sequence[str] | None = None,
+    error: KelrError | None = None,
 ) -> None:
     if applied or not session.output.format.for_people:
-        show_applied(session.output, plan, applied, context=context, following=following, told=told)
+        code = 0 if error is None else error.exit_code
+        show_applied(session.output, plan, applied, context=context, following=following, again=again, exit_code=code)
 
 
-def _after(session: Session, wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
+def _fix(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
+    """The command that plans the refused again; None where there are none, or something is left to be settled first."""
+    refused = [one for one in applied if one.ended is Ended.REFUSED]
+    settling = {one.ended for one in applied} & {Ended.UNKNOWN, Ended.NOT_RESTORED}
+    return _again(plan, refused, wanted) if refused and not settling else None
+
+
+def _after(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what plans the refused ones again."""
     ends = {one.ended for one in applied}
     if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
         return ("recover", "status")
     refused = [one for one in applied if one.ended is Ended.REFUSED]
-    if refused and session.output.format.for_people:
-        session.output.note(f"to plan the refused again: {session.output.next_command(_again(plan, refused, wanted))}")
     if ends & {Ended.DONE, Ended.NOT_NEEDED, Ended.OTHER_LEADER}:
         topics = tuple(text for topic in wanted.topics for text in ("--topic", topic))
         return ("recover", "verify", str(wanted.path), *topics, "--wait")

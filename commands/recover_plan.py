@@ -15,7 +15,6 @@ from kelr.commands.recovering import (
     disks_of,
     read_duration_ms,
     rescue_commands,
-    say_other_rescues,
     source_with,
 )
 from kelr.commands.seen import fail_unseen, sees_any
@@ -23,19 +22,18 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory, whole_file
-from kelr.engine.advice.commands import DIRECTORY, STOCK_CONNECTION, read_the_disk
+from kelr.engine.advice.commands import STOCK_CONNECTION, read_the_disk
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
 from kelr.errors import UsageError
 from kelr.model import AdviceAction, ElectionType, Selection, parse_election_type
-from kelr.model.plan import Plan, Unplanned, Wish
+from kelr.model.plan import Consent, Plan, Unplanned, Wish
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
 from kelr.sources.base import Source, silence_of
-from kelr.view.broker_order import broker_order, broker_order_lines
+from kelr.view.broker_order import broker_order
 from kelr.view.describe import NOTHING_READ
 from kelr.view.explain_report import not_known_in_words
-from kelr.view.layout import Layout
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_left import next_of
@@ -60,7 +58,7 @@ class Wanted:
     export: Path | None
     overwrite: bool
     markdown: bool
-    full: bool | None
+    full: bool
     repeat: tuple[str, ...]
     """The arguments that make the same plan again, without ``--out``."""
 
@@ -80,7 +78,7 @@ def read_options(
     export: Path | None,
     overwrite: bool,
     markdown: bool,
-    full: bool | None,
+    full: bool,
 ) -> Wanted:
     """Read the options. Raises UsageError where they say nothing that there is, or contradict each other."""
     election, lost = _election(election_type, designate), read_gone(gone)
@@ -177,39 +175,51 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen:
         return
     # What the elections give up is saved first; what saves it leads to the plan's application.
     saving = tuple(one.words for one in rescues)
-    first = next(iter(saving), None)
-    apply, following = following, first or following
     context = PlanContext(
         stock_connection=stock_connection(session),
         rescue_commands=saving,
         controller_silence=silence_of(session.source()),
         not_known=not_known,
         gone=wanted.wish.gone,
+        carry_out=_carried_out_by(wanted, made),
+        collect=tuple(_collecting(wanted, made, session.source().cluster().live)),
     )
     if not output.format.for_people:
-        show_plan(output, plan, context=context, errors=made.errors, following=following)
+        show_plan(output, plan, context=context, errors=made.errors, following=next(iter(saving), following))
         if not_known:
             output.note(not_known)
         return
     nothing_seen = not seen or (bool(made.errors) and not made.decided)
-    show_plan(output, plan, context=context, errors=made.errors, full=wanted.full, nothing_seen=nothing_seen)
-    for line in broker_order_lines(Layout(output.width), broker_order(plan)):
-        output.line(line)
+    # Where there are elections, the next command is a step of the plan.
+    following = None if plan.elections else following
+    if wanted.out is not None and not plan.elections:
+        output.note(f"saved in {wanted.out}; nothing was changed")
+    show_plan(
+        output,
+        plan,
+        context=context,
+        errors=made.errors,
+        following=following,
+        full=wanted.full,
+        nothing_seen=nothing_seen,
+    )
     idle = not plan.elections and not plan.not_planned and not not_known
     if idle and not nothing_seen and context.controller_silence is None:
-        well = "every partition that was looked at has its leader and enough replicas in sync"
-        output.note(well)
+        output.note("every partition that was looked at has its leader and enough replicas in sync")
     if not seen:
         output.note(NOTHING_READ)
-    say_other_rescues(output, rescues, said=saving if any(one.rescue for one in plan.elections) else saving[:1])
-    for command in _collecting(wanted, made, session.source().cluster().live):
-        output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
-    if wanted.out is not None:
-        output.note(f"saved in {wanted.out}; nothing was changed")
-    if apply is not None and first is not None and DIRECTORY in first and not rescues[0].answered:
-        output.note(f"then, or where that disk cannot be read: {output.next_command(apply)}")
-    if following is not None:
-        output.next(following)
+
+
+def _carried_out_by(wanted: Wanted, made: Made) -> tuple[str, ...]:
+    """The command that carries the plan out, or saves it; empty where it elects nobody."""
+    plan = made.plan
+    if not plan.elections:
+        return ()
+    if wanted.out is None:
+        return (*wanted.repeat, "--out", PLAN_FILE)
+    lossy = any(one.consent is Consent.LOSS for one in plan.elections)
+    accepted = ("--accept-loss", str(plan.loss_to_accept)) if lossy else ()
+    return ("recover", "apply", str(wanted.out), *accepted)
 
 
 def _following(wanted: Wanted, made: Made) -> tuple[str, ...] | None:

@@ -1,30 +1,74 @@
-"""What became of a plan, partition by partition, with the words by which Kafka's own tool is known."""
+"""What becomes of a plan: rechecked before it is carried out, and the results, with the words of Kafka's own tool for
+``kelr elect``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rich.text import Text
+
+from kelr.engine.planning import only_partitions
 from kelr.model import TopicError, TopicPartition
-from kelr.model.plan import Applied, Difference, Ended, Plan, Unplanned
-from kelr.view.columns import Column
+from kelr.model.plan import Applied, Consent, Difference, Ended, Plan, Unplanned
 from kelr.view.describe import note_errors
-from kelr.view.layout import Layout
+from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
-from kelr.view.plan_document import (
-    APPLIED_KIND,
-    PlanContext,
-    PlanRow,
-    plan_head,
-    plan_tail,
-    plan_view,
-    rows_of,
-)
-from kelr.view.plan_words import partitions_in_words
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.plan import PlanPage
+from kelr.view.plan_document import APPLIED_KIND, PlanContext, PlanRow, plan_head, plan_tail, plan_view, rows_of
+from kelr.view.plan_words import in_short, loss_of_plan, named, partitions_in_words
+from kelr.view.screen import BAD, GOOD, LABEL, WARN, Screen
 
 MOST_NAMED = 100
 """The lines that Kafka's tool has name so many partitions; how many are left out is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The fences' word on each election of a plan."""
+
+    plan: Plan
+    results: Sequence[Applied]
+
+    @property
+    def ready(self) -> tuple[TopicPartition, ...]:
+        """Partitions whose election would be carried out now."""
+        return tuple(one.address for one in self.results if one.ended is Ended.NOT_TRIED)
+
+    @property
+    def refused(self) -> tuple[Applied, ...]:
+        return tuple(one for one in self.results if one.ended is Ended.REFUSED)
+
+    @property
+    def done(self) -> tuple[TopicPartition, ...]:
+        """Partitions that have their planned leader already."""
+        return tuple(one.address for one in self.results if one.ended is Ended.NOT_NEEDED)
+
+
+def show_recheck(output: Output, checked: Checked, context: PlanContext) -> None:
+    """For people, before they are asked: how many elections can run now, why others cannot, and what they cost."""
+    screen = Screen(output)
+    parts = [f"{len(checked.ready):,} of {len(checked.results):,} can run"]
+    if checked.refused:
+        parts.append(f"{len(checked.refused):,} refused, cluster changed since the plan")
+    if checked.done:
+        parts.append(f"{len(checked.done):,} already done")
+    screen.say((f"Recheck: {'; '.join(parts)}.", BAD if checked.refused else LABEL), " Nothing changed.")
+    _say_results(screen, checked.refused)
+    if checked.ready:
+        page = PlanPage(output, only_partitions(checked.plan, checked.ready), context)
+        page.costs_and_steps()
+        page.groups(rows=False)
+        page.notes(asked=True)
+
+
+def _changed(one: Difference) -> str:
+    """``leader planned none, now 1. Broker 1 came back and leads.``"""
+    planned, now = one.planned.rstrip("."), one.now.rstrip(".")
+    return f"{one.field} planned {planned}, now {now}.{f' {one.text[:1].upper()}{one.text[1:]}' if one.text else ''}"
+
+
+# The results.
 
 
 def show_applied(
@@ -35,16 +79,20 @@ def show_applied(
     context: PlanContext | None = None,
     errors: Sequence[TopicError] = (),
     following: Sequence[str] | None = None,
-    told: Collection[TopicPartition] = (),
+    again: Sequence[str] | None = None,
+    exit_code: int = 0,
+    as_stock: bool = False,
 ) -> None:
-    """Print what became of each election: for people a table and the lines of kafka-leader-election.sh, else the
-    document ``kelr/applied``, which holds the plan too.
+    """Print what became of each election: for people how many have their leader, what was refused and lost, and the
+    next command; else the document ``kelr/applied``, which holds the plan too.
 
     Args:
         context: as for `kelr.view.plan.show_plan`.
         errors: topics that were asked for and could not be described.
         following: the next command as arguments after ``kelr``.
-        told: partitions of which people have read already what has changed since the plan (`kelr.view.checked`).
+        again: the command that plans the refused again.
+        exit_code: with which the command ends.
+        as_stock: whether the lines of kafka-leader-election.sh come behind.
     """
     context = context or PlanContext()
     if not output.format.for_people:
@@ -54,91 +102,98 @@ def show_applied(
         if not output.format.is_document:
             note_errors(output, errors)
         return
-    for line in applied_lines(Layout(output.width), plan, applied, told=told):
-        output.line(line)
+    screen = Screen(output)
+    if applied:
+        screen.say((_verdict(applied, exit_code), _style(applied)))
+        _say_results(screen, applied, again=None if again is None else output.next_command(again))
+        for number, text in enumerate(_lost(plan, applied)):
+            screen.say(text, label=f"{'' if number else 'Lost':<{_MARGIN}}")
+        if output.format is OutputFormat.WIDE:
+            screen.blank()
+            _say_rows(screen, applied)
+    if as_stock:
+        for line in stock_lines(plan, applied):
+            output.line(line)
     note_errors(output, errors)
-    if following is not None:
+    if following is not None and following == again:
+        return
+    if following is not None and as_stock:
         output.next(following)
+    elif following is not None:
+        screen.command(output.next_command(following), label=f"{'Next':<{_MARGIN}}")
 
 
-def applied_lines(
-    layout: Layout, plan: Plan, applied: Sequence[Applied], *, told: Collection[TopicPartition] = ()
-) -> Iterator[Text]:
-    """The results for people; what has changed since the plan but for partitions of which that was told."""
-    rows = [row for row in rows_of(plan, applied) if row.result is not None]
-    results = [row.result for row in rows if row.result is not None]
-    if results:
-        yield from layout.table(RESULT_COLUMNS, results)
-    changed = [
-        Changed(one.address, difference) for one in results if one.address not in told for difference in one.differences
-    ]
-    if changed:
-        yield plain("")
-        yield styled("What has changed since the plan:", Style.HEADING)
-        yield from layout.table(DIFFERENCE_COLUMNS, changed)
-    if results:
-        yield plain("")
-    yield from stock_lines(plan, applied)
-
-
-def stock_lines(plan: Plan, applied: Sequence[Applied]) -> Iterator[Text]:
-    """What kafka-leader-election.sh prints (LeaderElectionCommand.electLeaders), one list for each type of election."""
-    rows = rows_of(plan, applied)
-    kinds: dict[str, list[TopicPartition]] = {}
-    for row in rows:
-        if row.election is not None and row.result is not None and row.result.ended is Ended.DONE:
-            kinds.setdefault(row.election.election.name, []).append(row.address)
-    for kind, addresses in kinds.items():
-        yield plain(f"Successfully completed leader election ({kind}) for partitions {_stock_names(addresses)}")
-    noop = [row.address for row in rows if _not_needed(row)]
-    if noop:
-        yield plain(f"Valid replica already elected for partitions {_stock_names(noop)}")
-    for row in rows:
-        reason = _failure(row)
-        if reason is not None:
-            kind = "" if row.election is None else f" ({row.election.election.name})"
-            where = f"{row.address.topic}-{row.address.partition}"
-            yield plain(f"Error completing leader election{kind} for partition: {where}: {reason}")
-
-
-def _not_needed(row: PlanRow) -> bool:
-    if row.left is not None:
-        return row.left.why is Unplanned.NOT_NEEDED
-    return row.result is not None and row.result.ended is Ended.NOT_NEEDED
-
-
-def _failure(row: PlanRow) -> str | None:
-    """Why an election that was begun, or was about to be, came to nothing; a plan has told of those that it refuses."""
-    if row.result is None or row.result.good:
-        return None
-    if row.result.differences:
-        return _IN_WORDS[row.result.ended]  # field by field above
-    return result_in_words(row.result)
-
-
-def _stock_names(addresses: Sequence[TopicPartition]) -> str:
-    """As Kafka's tool writes partitions: ``orders-0, orders-1``."""
-    names = ", ".join(f"{at.topic}-{at.partition}" for at in addresses[:MOST_NAMED])
-    left = len(addresses) - MOST_NAMED
-    return names if left <= 0 else f"{names} and {partitions_in_words(left)} more"
-
-
+_MARGIN = 12
+_LABELS = {
+    Ended.NOT_NEEDED: "Already",
+    Ended.REFUSED: "Refused",
+    Ended.OTHER_LEADER: "Other",
+    Ended.NO_LEADER: "Leaderless",
+    Ended.NOT_RESTORED: "Reordered",
+    Ended.UNKNOWN: "UNKNOWN",
+    Ended.NOT_TRIED: "Not tried",
+}
 _IN_WORDS = {
     Ended.DONE: "elected",
-    Ended.NOT_NEEDED: "it led already",
-    Ended.REFUSED: "not begun: what the plan stood on has changed",
+    Ended.NOT_NEEDED: "already done",
+    Ended.REFUSED: "not begun: cluster changed since the plan",
     Ended.OTHER_LEADER: "another replica leads",
-    Ended.NO_LEADER: "nobody leads",
+    Ended.NO_LEADER: "no leader elected",
     Ended.NOT_RESTORED: "elected, but the replicas' order was not restored",
-    Ended.UNKNOWN: "what became of it is not known",
+    Ended.UNKNOWN: "result UNKNOWN",
     Ended.NOT_TRIED: "not tried",
 }
-_STYLES = {
-    Ended.DONE: Style.GOOD,
-    Ended.NOT_NEEDED: Style.GOOD,
-    Ended.REFUSED: Style.NOTICE,
-    Ended.NOT_TRIED: Style.NOTICE,
+_COUNTED = {
+    Ended.NOT_NEEDED: "already done",
+    Ended.REFUSED: "refused",
+    Ended.OTHER_LEADER: "led by another",
+    Ended.NO_LEADER: "leaderless",
+    Ended.NOT_RESTORED: "with its order not restored",
+    Ended.UNKNOWN: "UNKNOWN",
+    Ended.NOT_TRIED: "not tried",
 }
+
+
+def _verdict(applied: Sequence[Applied], exit_code: int) -> str:
+    """``Partly done: 11 of 12 leaders elected, 1 refused. Exit code 7.``"""
+    counts = {kind: sum(one.ended is kind for one in applied) for kind in Ended}
+    elected = counts[Ended.DONE] + counts[Ended.NOT_RESTORED]
+    of_all = f"{len(applied):,}"
+    if counts[Ended.NOT_NEEDED] == len(applied):
+        return f"Nothing to do: {of_all} of {of_all} already done."
+    head = "Done" if all(one.good for one in applied) else "Partly done" if elected else "Not done"
+    rest = "".join(f", {counts[kind]:,} {words}" for kind, words in _COUNTED.items() if counts[kind])
+    code = f" Exit code {exit_code}." if exit_code else ""
+    return f"{head}: {elected:,} of {of_all} {'leader' if len(applied) == 1 else 'leaders'} elected{rest}.{code}"
+
+
+def _style(applied: Sequence[Applied]) -> str:
+    return GOOD if all(one.good for one in applied) else BAD
+
+
+def _say_results(screen: Screen, applied: Sequence[Applied], *, again: str | None = None) -> None:
+    """What did not come out as planned, the partitions together of which the same is to be said."""
+    groups: dict[tuple[Ended, tuple[str, ...]], list[TopicPartition]] = {}
+    for one in applied:
+        if one.ended is not Ended.DONE and not (one.ended is Ended.NOT_NEEDED and not one.text):
+            groups.setdefault((one.ended, tuple(_result(one))), []).append(one.address)
+    for (ended, texts), where in groups.items():
+        style = GOOD if ended is Ended.NOT_NEEDED else BAD if ended is not Ended.NOT_TRIED else WARN
+        label = f"{_LABELS[ended]:<{_MARGIN}}"
+        for number, text in enumerate(texts):
+            before = "" if number else f"{named(where)}: "
+            screen.say(f"{before}{text}", label=label if number == 0 else " " * _MARGIN, style=style)
+    if again is not None:
+        screen.command(again, label=f"{' ' * _MARGIN}Fix: ")
+
+
+def _result(one: Applied) -> Iterator[str]:
+    if one.differences:
+        yield from map(_changed, one.differences)
+        return
+    leads = "" if one.leader in {None, one.wanted} else f" Broker {one.leader} leads, planned {one.wanted}."
+    text = result_in_words(one).rstrip(".")
+    yield f"{text[:1].upper()}{text[1:]}.{leads}"
 
 
 def result_in_words(one: Applied) -> str:
@@ -147,39 +202,66 @@ def result_in_words(one: Applied) -> str:
     return text if one.error is None or one.error in text else f"{text} ({one.error})"
 
 
-def _leader(one: Applied) -> Text:
-    if one.leader is None:
-        return ()
-    return plain(str(one.leader)) if one.leader == one.wanted else styled(str(one.leader), Style.BAD)
+def _lost(plan: Plan, applied: Sequence[Applied]) -> Iterator[str]:
+    """What the elections lost that were carried out, as planned; UNKNOWN where another result may have come of one."""
+    done = [one.address for one in applied if one.ended in {Ended.DONE, Ended.NOT_RESTORED}]
+    unsure = [one.address for one in applied if one.ended in _UNSURE and one.asked is not False]
+    part = only_partitions(plan, done)
+    if part.elections:
+        accepted = any(one.consent is Consent.LOSS for one in part.elections)
+        where = f"{in_short(done)}: " if unsure else ""
+        yield f"{where}{loss_of_plan(part)}{f' Accepted: {part.loss_to_accept}.' if accepted else ''}"
+    if unsure:
+        yield f"UNKNOWN on {in_short(unsure)}: an election that was asked for may have come about."
 
 
-RESULT_COLUMNS: tuple[Column[Applied], ...] = (
-    Column("name", "PARTITION", text=lambda one: plain(str(one.address))),
-    Column("ended", "RESULT", text=lambda one: styled(one.ended.value, _STYLES.get(one.ended, Style.BAD))),
-    Column("wanted", "WANTED", text=lambda one: plain(str(one.wanted)), right=True),
-    Column("leader", "LEADER", text=_leader, right=True),
-    Column(
-        "leader_epoch",
-        "EPOCH",
-        text=lambda one: () if one.leader_epoch is None else plain(str(one.leader_epoch)),
-        right=True,
-    ),
-    Column("text", "", text=lambda one: plain(result_in_words(one)), prose=True),
-)
+_UNSURE = frozenset({Ended.OTHER_LEADER, Ended.NO_LEADER, Ended.UNKNOWN})
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Something that an election stood on and that is no longer so."""
+def _say_rows(screen: Screen, applied: Iterable[Applied]) -> None:
+    titles = ("PARTITION", "RESULT", "WANTED", "LEADER", "EPOCH", "")
+    rows = (
+        [
+            Text(str(one.address)),
+            Text(one.ended.value, style=GOOD if one.good else BAD),
+            Text(str(one.wanted)),
+            Text("-" if one.leader is None else str(one.leader)),
+            Text("-" if one.leader_epoch is None else str(one.leader_epoch)),
+            Text(result_in_words(one)),
+        ]
+        for one in applied
+    )
+    screen.table(titles, rows, right=("WANTED", "LEADER", "EPOCH"), whole=True)
 
-    address: TopicPartition
-    difference: Difference
+
+def stock_lines(plan: Plan, applied: Sequence[Applied]) -> Iterator[str]:
+    """What kafka-leader-election.sh prints (LeaderElectionCommand.electLeaders), one list for each type of election."""
+    rows = rows_of(plan, applied)
+    kinds: dict[str, list[TopicPartition]] = {}
+    for row in rows:
+        if row.election is not None and row.result is not None and row.result.ended is Ended.DONE:
+            kinds.setdefault(row.election.election.name, []).append(row.address)
+    for kind, addresses in kinds.items():
+        yield f"Successfully completed leader election ({kind}) for partitions {_stock_names(addresses)}"
+    noop = [row.address for row in rows if _not_needed(row)]
+    if noop:
+        yield f"Valid replica already elected for partitions {_stock_names(noop)}"
+    for row in rows:
+        if row.result is not None and not row.result.good:
+            kind = "" if row.election is None else f" ({row.election.election.name})"
+            where = f"{row.address.topic}-{row.address.partition}"
+            reason = _IN_WORDS[row.result.ended] if row.result.differences else result_in_words(row.result)
+            yield f"Error completing leader election{kind} for partition: {where}: {reason}"
 
 
-DIFFERENCE_COLUMNS: tuple[Column[Changed], ...] = (
-    Column("name", "PARTITION", text=lambda row: plain(str(row.address))),
-    Column("field", "FIELD", text=lambda row: plain(row.difference.field)),
-    Column("planned", "PLANNED", text=lambda row: plain(row.difference.planned)),
-    Column("now", "NOW", text=lambda row: plain(row.difference.now)),
-    Column("text", "", text=lambda row: plain(row.difference.text), prose=True),
-)
+def _not_needed(row: PlanRow) -> bool:
+    if row.left is not None:
+        return row.left.why is Unplanned.NOT_NEEDED
+    return row.result is not None and row.result.ended is Ended.NOT_NEEDED
+
+
+def _stock_names(addresses: Sequence[TopicPartition]) -> str:
+    """As Kafka's tool writes partitions: ``orders-0, orders-1``."""
+    names = ", ".join(f"{at.topic}-{at.partition}" for at in addresses[:MOST_NAMED])
+    left = len(addresses) - MOST_NAMED
+    return names if left <= 0 else f"{names} and {partitions_in_words(left)} more"

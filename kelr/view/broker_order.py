@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import AdviceAction, Decision, TopicPartition
 from kelr.model.plan import Plan
-from kelr.view.layout import Layout
 from kelr.view.plan_words import in_one_line, named, partitions_in_words
-from kelr.view.styled import Style, Text, plain, styled
 
 _WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
 _WAITED_FOR = "these partitions wait for it"
@@ -137,21 +135,6 @@ def unwelcome(decision: Decision) -> Iterator[int]:
 
 def _where(addresses: Sequence[TopicPartition]) -> str:
     return named(addresses) if in_one_line(addresses) else partitions_in_words(len(addresses))
-
-
-def broker_order_lines(layout: Layout, order: BrokerOrder) -> Iterator[Text]:
-    """The section for people, below the plan, which has the reasons; nothing where a plan says nothing of brokers."""
-    if order.is_empty:
-        return
-    yield plain("")
-    yield styled("Brokers, in this order:", Style.HEADING)
-    for number, (title, steps) in enumerate(sections(order), start=1):
-        yield styled(f"  {number}. {title}", Style.NOTICE)
-        by_broker: dict[int, list[TopicPartition]] = {}
-        for step in steps:
-            by_broker.setdefault(step.broker, []).extend(step.partitions)
-        for broker, addresses in by_broker.items():
-            yield from layout.paragraph("     ", f"broker {broker}: {_where(addresses)}", Style.PLAIN)
 
 
 def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:

@@ -1,47 +1,49 @@
-"""A plan as people review it, and as a document: who is to lead, why, what is lost, how, and what has to stay down."""
+"""A plan as people review it: what it costs, what to do in which order, and grouped rows; a document has all of it.
+
+The same page, with a question for its head, comes before an election that is asked about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from rich.text import Text
 
 from kelr.engine.advice.commands import DIRECTORY
-from kelr.engine.loss_words import certainty_in_words, loss_in_words
-from kelr.engine.words import agree, brokers, joined
-from kelr.model import Loss, TopicError, TopicPartition
-from kelr.model.plan import Consent, Plan, PlannedElection, Unplanned
-from kelr.view.columns import Column, Shown
+from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words, not_read
+from kelr.engine.planning.consent import why_forced
+from kelr.engine.planning.hold import loses_less
+from kelr.engine.words import agree, brokers, time_of_day
+from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, TopicError, TopicPartition
+from kelr.model.plan import Consent, Method, Plan, PlannedElection, Unplanned
+from kelr.view.broker_order import BrokerStep, broker_order, sections
 from kelr.view.describe import note_errors
-from kelr.view.explain_columns import advice_in_short, lost_offsets
 from kelr.view.formats import OutputFormat
-from kelr.view.layout import Layout
 from kelr.view.output import Output
-from kelr.view.plan_alternatives import alternative_lines
 from kelr.view.plan_document import PLAN_KIND, PlanContext, plan_head, plan_tail, plan_view, rows_of
-from kelr.view.plan_left import left_lines
+from kelr.view.plan_left import say_left
 from kelr.view.plan_words import (
-    against_in_words,
-    against_of_many,
-    consent_in_words,
+    alternative_command,
+    alternative_in_words,
     cuts_in_words,
+    elections_in_words,
+    in_short,
+    loss_of_plan,
     method_in_short,
     method_in_words,
+    named,
     other_warnings,
+    partitions_in_words,
     rescues_of,
-    totals_in_words,
     where_in_words,
 )
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.screen import BAD, GOOD, LABEL, QUIET, WARN, Part, Screen
 
-NOTHING_PLANNED = "There is nothing to elect."
-NOTHING_YET = "No election is planned, for the reasons above."
-NOTHING_CAN_BE = "No election is planned: no controller answers, so whether one is needed is not known."
-MOST_IN_FULL = 1
-"""With more elections than this, people get one line for each."""
-_FITS_A_SCREEN = 20
-"""With more elections than this their totals come before the list: below it they would be all that is seen."""
-_RETURNS = "returns"
-"""Before what happens when a broker is back before the elections."""
+NOTHING_PLANNED = "No election planned: none is needed."
+NOTHING_YET = "No election planned, for the reasons below."
+NOTHING_CAN_BE = "No election planned: no controller answers, so whether one is needed is UNKNOWN."
 
 
 def show_plan(
@@ -51,16 +53,16 @@ def show_plan(
     context: PlanContext | None = None,
     errors: Sequence[TopicError] = (),
     following: Sequence[str] | None = None,
-    full: bool | None = None,
+    full: bool = False,
     nothing_seen: bool | None = None,
 ) -> None:
     """Print a plan: for people all that somebody has to know before saying yes, else the document ``kelr/plan``.
 
     Args:
-        context: where the plan's file is, and how Kafka's own tools reach this cluster.
+        context: where the plan's file is, what comes before and after it, and how Kafka's own tools reach this cluster.
         errors: topics that were asked for and could not be described.
-        following: the next command as arguments after ``kelr``; printed at the end.
-        full: whole texts instead of one line for each election; None decides by their number.
+        following: the next command as arguments after ``kelr``; people get it at the end.
+        full: every election in sentences, too; with ``-o wide`` a row for each, and all notes.
         nothing_seen: whether no partition at all could be looked at, so that nothing is known; None takes it from
             `errors`, for a plan that speaks of every partition that was looked at.
     """
@@ -74,182 +76,392 @@ def show_plan(
         return
     if nothing_seen is None:
         nothing_seen = bool(errors) and not (plan.elections or plan.not_planned)
-    for line in () if nothing_seen else plan_lines(output, plan, context, full=full):
-        output.line(line)
+    if not nothing_seen:
+        page = PlanPage(output, plan, context)
+        page.head()
+        page.costs_and_steps()
+        page.groups()
+        page.notes(full=full)
+        page.left()
     note_errors(output, errors)
     if following is not None:
         output.next(following)
 
 
-def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool | None = None) -> Iterator[Text]:
-    """The plan for people, line by line."""
-    text = _PlanText(output, context, Layout(output.width))
-    in_full = len(plan.elections) <= MOST_IN_FULL if full is None else full
-    totals_first = len(plan.elections) > _FITS_A_SCREEN
-    if totals_first:
-        yield from text.totals(plan)
-        yield plain("")
-    if in_full:
-        for election in plan.elections:
-            yield from text.election(election)
-            if len(plan.elections) == 1:
-                yield from text.rescue(plan.elections)
-            yield from text.instead(election)
-            yield plain("")
-        if len(plan.elections) > 1:
-            yield from text.rescue(plan.elections)
-    elif plan.elections:
-        yield from text.elections(plan.elections)
-        if totals_first and plan.not_planned:
-            yield plain("")
-    yield from left_lines(output, text.layout, plan.not_planned, context.gone, context.stock)
-    if not plan.elections and context.controller_silence is not None:
-        yield styled(NOTHING_CAN_BE, Style.BAD)
-    elif not plan.elections:
-        unhelped = any(one.why is not Unplanned.NOT_NEEDED for one in plan.not_planned)
-        nothing = totals_in_words(plan) if context.not_known else NOTHING_PLANNED
-        yield styled(NOTHING_YET if unhelped else nothing, Style.HEADING)
-    elif not totals_first:
-        yield from text.totals(plan)
-    if context.not_known:
-        yield from text.layout.paragraph("", context.not_known, Style.NOTICE)
+def show_question(output: Output, plan: Plan, context: PlanContext, *, asked: bool = True) -> None:
+    """What somebody reads before the question whether to elect: whom, at what cost, and what would be better.
+
+    Args:
+        asked: whether the question comes; else it was answered already.
+    """
+    page = PlanPage(output, plan, context)
+    page.question(asked=asked)
+    page.costs_and_steps(apart=False)
+    page.groups(rows=len(plan.elections) > 1)
+    page.notes(asked=True)
+    page.left()
+
+
+_SHORT = 30
+"""A text of so many characters stands before its command, a longer one above it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _PlanText:
-    output: Output
-    context: PlanContext
-    layout: Layout
+class _Step:
+    """One thing to do: in words, a command, or both."""
 
-    def election(self, one: PlannedElection) -> Iterator[Text]:
-        """One election in sentences."""
-        yield styled(f"{one.topic}:{one.partition}: elect broker {one.elect} ({one.election.value})", Style.HEADING)
-        if one.against is not None:
-            yield from self._told("advice", against_in_words(one.against), Style.BAD)
-        yield from self._told("why", one.reason)
-        safe = one.consent is Consent.YES
-        yield from self._told("lost", loss_in_words(one.loss), Style.GOOD if safe else Style.BAD)
-        yield from self._told("how", method_in_words(one))
-        for text in dict.fromkeys(hold.text for hold in one.hold):
-            yield from self._told(_RETURNS, text, Style.NOTICE)
-        for warning in one.warnings:
-            yield from self._told("note", warning, Style.NOTICE)
-        for damage in one.damage:
-            yield from self._told("at stake", damage.text, Style.NOTICE)
-            if damage.afterwards:
-                yield plain(f"            afterwards: {self.context.stock(damage.afterwards)}")
+    text: str = ""
+    command: str = ""
 
-    def instead(self, one: PlannedElection) -> Iterator[Text]:
-        """What could be done in place of this election."""
-        yield from alternative_lines(self.output, self.layout, _told("instead"), one.address, one.alternatives)
 
-    def elections(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
-        """A line for each election, and below them what a line has no room for, each thing once."""
-        wide = self.output.format is OutputFormat.WIDE
-        columns = tuple(column for column in ELECTION_COLUMNS if wide or column.shown is not Shown.PEOPLE_WIDE)
-        if any(one.against is not None for one in elections):
-            columns = (*columns, ADVICE_COLUMN)
-        yield from self.layout.table(columns, elections)
-        yield plain("")
-        count = len(elections)
-        for text, where in against_of_many(elections):
-            yield from self._told("advice", f"{text} ({where})", Style.BAD)
-        for text, where in _grouped(count, ((hold.text, one) for one in elections for hold in one.hold)):
-            yield from self._told(_RETURNS, f"{text} ({where})", Style.NOTICE)
-        for text in cuts_in_words(elections):
-            yield from self._told("note", text, Style.NOTICE)
-        warnings = ((warning, one) for one in elections for warning in other_warnings(one))
-        for text, where in _grouped(count, warnings):
-            yield from self._told("note", f"{text} ({where})", Style.NOTICE)
-        for text, where in _grouped(count, ((damage.text, one) for one in elections for damage in one.damage)):
-            yield from self._told("at stake", f"{text} ({where})", Style.NOTICE)
-        afterwards = (damage.afterwards for one in elections for damage in one.damage if damage.afterwards)
-        for line in dict.fromkeys(afterwards):
-            yield plain(f"            afterwards: {self.context.stock(line)}")
-        yield from self.rescue(elections)
+class PlanPage:
+    """A plan for people."""
 
-    def totals(self, plan: Plan) -> Iterator[Text]:
-        """How many elections there are, what they lose, and what has to be given."""
-        style = Style.GOOD if plan.consent is Consent.YES else Style.BAD
-        yield from self.layout.paragraph("In all: ", totals_in_words(plan), style)
-        yield from self.layout.paragraph("        ", consent_in_words(plan), Style.PLAIN)
+    def __init__(self, output: Output, plan: Plan, context: PlanContext) -> None:
+        self._output, self._plan, self._context = output, plan, context
+        self._screen, self._wide = Screen(output), output.format is OutputFormat.WIDE
+        self._against = dict(_grouped((one.against.text, one) for one in plan.elections if one.against is not None))
+        self._margin = 8 if self._against else 6
 
-    def rescue(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
-        """What saves the records that these elections give up: the plan's own commands, else one for each leader."""
-        lossy = [one for one in elections if one.rescue]
-        if not lossy:
+    def head(self) -> None:
+        """How many elections, and that nothing has changed."""
+        plan, context = self._plan, self._context
+        if plan.elections:
+            topics = list(dict.fromkeys(one.topic for one in plan.elections))
+            where = f"topic {topics[0]}" if len(topics) == 1 else f"{len(topics):,} topics"
+            count = elections_in_words(len(plan.elections))
+            self._screen.say((f"Plan: {count} in {where}.", LABEL), " Nothing changed.")
             return
-        if len(elections) == 1:
-            runs = [
-                f"{step.from_offset}..{step.to_offset - 1} of broker {step.replica}'s log" for step in lossy[0].rescue
-            ]
-            what = f"offsets {joined(runs)} before the election"
+        if context.controller_silence is not None:
+            self._screen.say((NOTHING_CAN_BE, BAD))
+        elif any(one.why is not Unplanned.NOT_NEEDED for one in plan.not_planned):
+            self._screen.say((NOTHING_YET, LABEL))
         else:
-            where = where_in_words([one.address for one in lossy], of=len(elections))
-            what = f"the records of {where} before the elections"
-        away = sorted({step.replica for one in lossy for step in one.rescue if not step.reachable})
-        commands = self.context.rescue_commands or rescues_of(lossy)
-        disks = ""
-        if away and any(DIRECTORY in words for words in commands):
-            who, does, its = brokers(away), agree(len(away), "does", "do"), agree(len(away), "its", "their")
-            disks = f" B{who[1:]} {does} not answer: run it on {its} host, with --log-dir for each log directory."
-        yield from self._told("rescue", f"Save {what}.{disks}")
+            self._screen.say(("No election planned." if context.not_known else NOTHING_PLANNED, LABEL))
+
+    def question(self, *, asked: bool) -> None:
+        """Whom to elect."""
+        elections, mark = self._plan.elections, "?" if asked else "."
+        if not elections:
+            self.head()
+        elif len(elections) == 1:
+            (one,) = elections
+            self._screen.say((f"Elect broker {one.elect} for {one.address}{mark}", LABEL))
+        else:
+            where = named(one.address for one in elections)
+            self._screen.say((f"Elect leaders for {partitions_in_words(len(elections))}{mark}", LABEL), f" {where}")
+
+    def costs_and_steps(self, *, apart: bool = True) -> None:
+        """What is lost, what would be better, and what to do in which order; `apart` behind an empty line."""
+        plan = self._plan
+        if plan.elections and apart:
+            self._screen.blank()
+        if plan.elections:
+            style = GOOD if plan.consent is Consent.YES else BAD
+            self._labelled("Loss", (loss_of_plan(plan), style))
+            for number, (text, addresses) in enumerate(self._against.items()):
+                self._labelled("" if number else "Better", f"{text}{self._where(addresses)}")
+        steps = self._steps()
+        for number, step in enumerate(steps, start=1):
+            lead = f"{'Do' if number == 1 else '':<{self._margin}}"
+            count = "" if len(steps) == 1 else f"{number}. "
+            label = f"{lead}{count}"
+            if step.command and len(step.text) <= _SHORT:
+                self._screen.command(step.command, label=f"{label}{step.text}{' ' if step.text else ''}")
+            else:
+                self._screen.say(step.text, label=label)
+                if step.command:
+                    self._screen.command(step.command, label=" " * len(label))
+        self._collecting()
+
+    def _collecting(self) -> None:
+        """What reads a disk first."""
+        if self._context.collect:
+            self._labelled("Else", "Count what the disk of a broker that is down holds first, on its host:")
+        for words in self._context.collect:
+            self._screen.command(self._line(words), label=" " * self._margin)
+
+    def _steps(self) -> list[_Step]:
+        """What saves records, what stays down, the elections, and what is started after them."""
+        plan, context = self._plan, self._context
+        before = [_Step("Write down first what would be lost:", self._line(words)) for words in context.first]
+        before = before or list(self._saving())
+        order = broker_order(plan)
+        for_elections = [step for step in order.keep_down if not step.for_advice]
+        others = [(title, steps) for title, steps in sections(order) if any(one.for_advice for one in steps)]
+        after = [(title, steps) for title, steps in sections(order) if steps in (order.bring_back, order.start_after)]
+        number = len(before) + bool(for_elections) + len(others) + 1
+        until = f"step {number} ends" if context.carry_out else "it is done"
+        found = list(before)
+        if for_elections:
+            found.append(self._keep_down(for_elections, until))
+        found += [_step_of(title, steps) for title, steps in others]
+        if context.carry_out and plan.elections:
+            found.append(_Step(self._when(), self._line(context.carry_out)))
+        return found + [_step_of(title, steps) for title, steps in after]
+
+    def _line(self, words: Sequence[str]) -> str:
+        return self._output.next_command(words)
+
+    def _when(self) -> str:
+        """Until when the plan holds, and what else it takes."""
+        plan = self._plan
+        command = self._context.carry_out[:2]
+        if command != ("recover", "apply"):
+            return "Save the plan in a file:" if command == ("recover", "plan") else ""
+        forced = f", with --force REASON ({why_forced(plan)})" if plan.consent is Consent.FORCE else ""
+        # Whole minutes: up to a minute before the plan expires.
+        return f"By {time_of_day(plan.expires_at_ms)[:5]} UTC{forced}:"
+
+    def _saving(self) -> Iterator[_Step]:
+        lossy = [one for one in self._plan.elections if one.rescue]
+        if self._context.all_saved:
+            return
+        commands = self._context.rescue_commands or (rescues_of(lossy) if lossy else ())
         for words in commands:
-            yield plain(f"            {self.output.next_command(words)}")
+            text = ""
+            if DIRECTORY in words:
+                held = {int(word) for flag, word in pairwise(words) if flag == "--from-replica"}
+                away = {step.replica for one in lossy for step in one.rescue if not step.reachable}
+                who = sorted(held or away)
+                host = f"the host of {brokers(who)}" if who else "its broker's host"
+                # One that names no replica saves what brokers answer for, too.
+                without = "" if held else " (without --log-dir where no disk can be read)"
+                text = f"On {host}, with --log-dir for each log directory{without}:"
+            yield _Step(text, self._line(words))
 
-    def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
-        return self.layout.paragraph(_told(head), text, style)
+    def _keep_down(self, held: Sequence[BrokerStep], until: str) -> _Step:
+        """That brokers stay down; and where it is known that their start would lose less."""
+        who = sorted({step.broker for step in held})
+        addresses = sorted({at for step in held for at in step.partitions})
+        whole = len(addresses) == len(self._plan.elections)
+        text = f"Keep {brokers(who)} down until {until}"
+        text += "." if whole else f", for {where_in_words(addresses, of=len(self._plan.elections))}."
+        for broker in who:
+            better = [one for one in self._plan.elections if _better_started(one, broker)]
+            if better:
+                rest = len(self._plan.elections) - len(better)
+                where = f" on {partitions_in_words(len(better))}, UNKNOWN on {rest:,}" if rest else ""
+                text += f" (Starting broker {broker} instead: loses less{where}.)"
+        return _Step(text)
+
+    def groups(self, *, rows: bool = True) -> None:
+        """The elections, those together that have the leader and the kind of loss in common; then what the losses stand
+        on. Without `rows` that alone."""
+        groups: dict[_Like, list[PlannedElection]] = {}
+        marks: dict[str, str] = {}
+        for one in self._plan.elections:
+            note = _footnote(one.loss)
+            if note:
+                marks.setdefault(note, "*" if note == _PROMISED else f" [{sum(m != '*' for m in marks.values()) + 1}]")
+            groups.setdefault(_like(one, note), []).append(one)
+        cells = [
+            (
+                Text(named(one.address for one in members)),
+                Text(str(like.elect)),
+                Text(f"{_hull([one.loss.committed for one in members])}{marks.get(like.note, '')}", style=like.style),
+                Text(_hull([one.loss.total for one in members]), style=like.style),
+                Text(like.logs),
+            )
+            for like, members in groups.items()
+        ]
+        if cells and rows:
+            self._screen.blank()
+            titles = ("PARTITIONS", "LEADER", "COMMITTED LOSS", "TOTAL LOSS", "LOGS READ")
+            self._screen.table(titles, cells, right=("LEADER",))
+        for note, mark in marks.items():
+            if rows:
+                self._screen.say(note, label=f"{mark.strip()} ", style="")
+            elif note != _PROMISED:
+                self._labelled("", note)
+
+    def notes(self, *, full: bool = False, asked: bool = False) -> None:
+        """What the rows have no room for: what is at stake, and on demand everything.
+
+        Args:
+            asked: whether a question comes behind it.
+        """
+        elections = self._plan.elections
+        if self._wide and len(elections) > 1:
+            self._screen.blank()
+            self._rows()
+        if full or (self._wide and len(elections) == 1):
+            for one in elections:
+                self._screen.blank()
+                self._in_full(one)
+            return
+        shown = elections if self._wide else [one for one in elections if one.consent is Consent.FORCE]
+        why = _grouped((one.reason, one) for one in elections if self._wide)
+        # Whom it elects is the controller's choice.
+        by_log = _grouped((method_in_words(one), one) for one in elections if one.method is Method.LONGEST_LOG)
+        returns = _grouped((hold.text, one) for one in elections if self._wide for hold in one.hold)
+        cuts = ((text, ()) for text in (cuts_in_words(elections) if self._wide else ()))
+        warnings = _grouped((warning, one) for one in shown for warning in other_warnings(one))
+        stakes = _grouped((damage.text, one) for one in elections for damage in one.damage)
+        notes = [
+            ("Why", why),
+            ("How", by_log),
+            ("Returns", returns),
+            ("Note", cuts),
+            ("Note", warnings),
+            ("At stake", stakes),
+        ]
+        found = [(label, text, where) for label, pairs in notes for text, where in pairs]
+        if found:
+            self._screen.blank()
+        for label, text, where in found:
+            self._screen.say(f"{text}{self._where(where)}", label=f"{label:<10}", style=WARN)
+        if self._wide:
+            self._afterwards(elections, label=f"{'Then':<10}")
+        if elections and not self._wide and not asked:
+            self._screen.say(("Each partition with its notes: -o wide", QUIET))
+
+    def _afterwards(self, elections: Iterable[PlannedElection], *, label: str) -> None:
+        for line in dict.fromkeys(damage.afterwards for one in elections for damage in one.damage if damage.afterwards):
+            self._screen.command(self._context.stock(line), label=label)
+
+    def _rows(self) -> None:
+        titles = ("PARTITION", "LEADER", "BY", "COMMITTED LOSS", "TOTAL LOSS", "CERTAINTY", "METHOD", "NEEDS")
+        self._screen.table(
+            titles,
+            (
+                [
+                    Text(text)
+                    for text in (
+                        str(one.address),
+                        str(one.elect),
+                        one.elected_by.value,
+                        _lost(one.loss.committed, one.loss.committed_ranges),
+                        _lost(one.loss.total, one.loss.lost_ranges),
+                        certainty_in_words(one.loss),
+                        method_in_short(one),
+                        one.consent.value,
+                    )
+                ]
+                for one in self._plan.elections
+            ),
+            right=("LEADER",),
+            whole=True,
+        )
+
+    def _in_full(self, one: PlannedElection) -> None:
+        """One election in sentences."""
+        self._screen.say((f"{one.address}: elect broker {one.elect} ({one.election.value})", LABEL))
+        facts = [("why", one.reason), ("lost", loss_in_words(one.loss)), ("how", method_in_words(one))]
+        facts += [("returns", text) for text in dict.fromkeys(hold.text for hold in one.hold)]
+        facts += [("note", warning) for warning in one.warnings]
+        facts += [("at stake", damage.text) for damage in one.damage]
+        for name, text in facts:
+            self._screen.say(text, label=f"  {name:<10}")
+        self._afterwards([one], label=f"  {'then':<10}")
+        for other in one.alternatives:
+            self._screen.say(alternative_in_words(other), label=f"  {'instead':<10}")
+            for words in (other.rescue, alternative_command(one.address, other)):
+                if words:
+                    self._screen.command(self._line(words), label=" " * 12)
+
+    def left(self) -> None:
+        """The partitions that get no election, and what is not known of others."""
+        say_left(self._output, self._screen, self._plan.not_planned, self._context.gone, self._context.stock)
+        if self._context.not_known:
+            self._screen.blank()
+            self._screen.say((self._context.not_known, WARN))
+
+    def _labelled(self, label: str, *parts: Part) -> None:
+        self._screen.say(*parts, label=f"{label:<{self._margin}}")
+
+    def _where(self, addresses: Sequence[TopicPartition]) -> str:
+        """In parentheses, where it is not all of them."""
+        count = len(self._plan.elections)
+        return f" ({where_in_words(addresses, of=count)})" if addresses and len(addresses) < count else ""
 
 
-def _told(head: str) -> str:
-    return f"  {head:<10}"
+def _step_of(title: str, steps: Sequence[BrokerStep]) -> _Step:
+    by_broker: dict[int, list[TopicPartition]] = {}
+    for step in steps:
+        by_broker.setdefault(step.broker, []).extend(step.partitions)
+    which = "; ".join(f"broker {broker}: {in_short(at)}" for broker, at in by_broker.items())
+    return _Step(f"{title}. ({which[:1].upper()}{which[1:]})")
 
 
-def _grouped(count: int, pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, str]]:
-    """Each text once, with the partitions of the `count` ones that it is about."""
+def _better_started(one: PlannedElection, broker: int) -> bool:
+    """Whether it is known that the broker's start, however it was shut down, loses less than the election."""
+    return any(other.start == broker and loses_less(other.loss, one.loss) for other in one.alternatives)
+
+
+def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, Sequence[TopicPartition]]]:
+    """Each text once, with the partitions that it is about."""
     found: dict[str, dict[TopicPartition, None]] = {}
     for text, one in pairs:
         found.setdefault(text, {})[one.address] = None
-    for text, addresses in found.items():
-        yield text, where_in_words(addresses, of=count)
+    yield from ((text, list(addresses)) for text, addresses in found.items())
 
 
-# The tables.
+# The rows.
+
+_PROMISED = f"{PROMISE[:1].upper()}{PROMISE[1:]}."
 
 
-def _lost(value: Callable[[Loss], Text]) -> Callable[[PlannedElection], Text]:
-    return lambda one: value(one.loss)
+@dataclass(frozen=True, slots=True)
+class _Like:
+    """What elections have in common that stand in one row."""
+
+    elect: int
+    committed: str
+    total: str
+    logs: str
+    note: str
+    style: str
 
 
-def _committed(loss: Loss) -> Text:
-    return lost_offsets(loss.committed, loss.committed_ranges)
+def _like(one: PlannedElection, note: str) -> _Like:
+    style = GOOD if one.consent is Consent.YES else BAD
+    return _Like(one.elect, _kind(one.loss.committed), _kind(one.loss.total), _logs_read(one), note, style)
 
 
-def _in_all(loss: Loss) -> Text:
-    return lost_offsets(loss.total, loss.lost_ranges)
+def _kind(bounds: Bounds | None) -> str:
+    """Losses of one kind stand together: none, counted, at least so many, UNKNOWN."""
+    if bounds is None or bounds == Bounds(0):
+        return "UNKNOWN"
+    return "none" if bounds.none else "at least" if bounds.at_most is None else "counted"
 
 
-_NEEDS = {
-    Consent.YES: styled("yes", Style.GOOD),
-    Consent.LOSS: styled("loss", Style.BAD),
-    Consent.FORCE: styled("force", Style.BAD),
-}
+def _hull(found: Sequence[Bounds | None]) -> str:
+    """The losses of one kind in a cell: what each of them loses at least, and at most."""
+    known = [bounds for bounds in found if bounds is not None]
+    if len(known) < len(found) or known[0] == Bounds(0):
+        return "UNKNOWN"
+    least, mosts = min(one.at_least for one in known), [one.at_most for one in known]
+    text = f"{least:,}+"
+    if None not in mosts:
+        most = max(most for most in mosts if most is not None)
+        text = f"{least:,}" if most == least else f"{least:,}-{most:,}"
+    return text if len(found) == 1 or known[0].none else f"{text} each"
 
 
-def _advice(one: PlannedElection) -> Text:
-    return () if one.against is None else styled(f"against: {advice_in_short(one.against)}", Style.BAD)
+def _logs_read(one: PlannedElection) -> str:
+    """``3``, ``2 of 3``, with those that were read from a disk."""
+    logs = one.evidence.logs
+    read = [log for log in logs if log.unheard is None]
+    disks = [str(log.replica) for log in read if log.source == LOG_DIRECTORY]
+    count = str(len(logs)) if len(read) == len(logs) else f"{len(read)} of {len(logs)}"
+    return f"{count} ({agree(len(disks), 'disk', 'disks')} {', '.join(disks)})" if disks else count
 
 
-ADVICE_COLUMN: Column[PlannedElection] = Column("advice", "ADVICE", text=_advice)
-"""Where an election goes against it, what kelr advises."""
-ELECTION_COLUMNS: tuple[Column[PlannedElection], ...] = (
-    Column("name", "PARTITION", text=lambda one: plain(str(one.address))),
-    Column("elect", "ELECT", text=lambda one: plain(str(one.elect)), right=True),
-    Column("by", "BY", text=lambda one: plain(one.elected_by.value), hyphenated=True),
-    Column("committed", "LOST, COMMITTED", text=_lost(_committed)),
-    Column("total", "LOST IN ALL", text=_lost(_in_all)),
-    Column("certainty", "CERTAINTY", text=_lost(lambda loss: plain(certainty_in_words(loss)))),
-    Column("method", "METHOD", text=lambda one: plain(method_in_short(one)), shown=Shown.PEOPLE_WIDE),
-    Column("consent", "NEEDS", text=lambda one: _NEEDS[one.consent]),
-    Column("reason", "WHY", text=lambda one: plain(one.reason), shown=Shown.PEOPLE_WIDE, prose=True),
-)
+def _footnote(loss: Loss) -> str:
+    """What a loss stands on beyond the logs that were read; empty where nothing."""
+    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and certainty_in_words(loss) == f"none committed, {PROMISE}":
+        return _PROMISED
+    text = certainty_in_words(loss)
+    said = f"UNKNOWN: {not_read(loss.unheard)}" if loss.unheard else ""
+    plainly = loss.grade is Grade.PROVEN_NONE or text in {said, "all logs heard"}
+    return "" if plainly else f"{text[:1].upper()}{text[1:]}."
+
+
+def _lost(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> str:
+    """The bounds, and the offsets where one range holds exactly as many as are known to be lost."""
+    text = _hull([bounds])
+    if bounds is None or not bounds.at_least or len(ranges) != 1:
+        return text
+    first, last = ranges[0]
+    return f"{text} ({first}..{last})" if last - first + 1 == bounds.at_least else text

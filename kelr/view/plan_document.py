@@ -12,9 +12,8 @@ from kelr.model.plan import Alternative, Applied, Consent, Ended, NotPlanned, Pl
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.describe import ERRORS_TAIL, error_items
 from kelr.view.output import Output
-from kelr.view.plan_alternatives import alternative_command
 from kelr.view.plan_left import without_them
-from kelr.view.plan_words import rescues_of
+from kelr.view.plan_words import alternative_command, rescues_of
 
 PLAN_KIND = "kelr/plan"
 APPLIED_KIND = "kelr/applied"
@@ -63,6 +62,14 @@ class PlanContext:
     """Of partitions that are well: that dead brokers' disks may hold the only copy of records; none then either."""
     gone: frozenset[int] = frozenset()
     """Brokers that were said not to come back (`Wish.gone`)."""
+    all_saved: bool = False
+    """For people: whether everything that the elections give up is saved already, as far as it can be."""
+    first: tuple[tuple[str, ...], ...] = ()
+    """For people: the commands that write the elections down, which leads to the rescue of what they give up."""
+    carry_out: tuple[str, ...] = ()
+    """For people: the command that carries the elections out, or saves their plan; as arguments after ``kelr``."""
+    collect: tuple[tuple[str, ...], ...] = ()
+    """For people: what reads the disk of a broker whose log could not be read, on its host."""
 
     def stock(self, line: str) -> str:
         """A line of Kafka's own tools as it is typed."""

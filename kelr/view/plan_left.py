@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from kelr.engine.advice.commands import led_by, save_first_of_all
 from kelr.model import AdviceAction, Situation
 from kelr.model.plan import Finding, NotPlanned, Unplanned
-from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, targets_of
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.screen import BAD, GOOD, WARN, Part, Screen
 
 _LONGEST_TARGET = 80
 _MOST_TARGETS = 20
 _WHY = {
-    Unplanned.NOT_NEEDED: ("not needed", Style.GOOD),
-    Unplanned.ADVISED: ("no election", Style.NOTICE),
-    Unplanned.REFUSED: ("refused", Style.BAD),
+    Unplanned.NOT_NEEDED: ("not needed", GOOD),
+    Unplanned.ADVISED: ("no election", WARN),
+    Unplanned.REFUSED: ("refused", BAD),
 }
 _WAITS = frozenset({AdviceAction.BRING_BACK, AdviceAction.GET_MORE_INFORMATION})
 _NUMBER = re.compile(r"[0-9]+")
@@ -41,13 +40,13 @@ class _Alike:
         return self.why, _NUMBER.sub("0", f"{self.reason} {self.until}")
 
 
-def left_lines(
+def say_left(
     output: Output,
-    layout: Layout,
+    screen: Screen,
     left: Sequence[NotPlanned],
     gone: Collection[int] = (),
     stock: Callable[[str], str] = str,
-) -> Iterator[Text]:
+) -> None:
     """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
     the others the sentences that differ.
 
@@ -60,21 +59,20 @@ def left_lines(
         forms.setdefault(group.form, []).append(group)
     rescues = _Rescues(left)
     for first, *others in forms.values():
+        screen.blank()
         head, style = _WHY[first.why]
-        yield from _headed(layout, styled(f"{head}: ", style), first.members, first.reason)
+        _say_headed(screen, (f"{head}: ", style), first.members, first.reason)
         if first.until:
-            yield from layout.paragraph("  ", first.until, Style.PLAIN)
+            screen.say(first.until, label="  ")
         for other in others:
-            yield from _headed(layout, plain("  and "), other.members, _what_differs(first, other))
+            _say_headed(screen, "  and ", other.members, _what_differs(first, other))
         members = [one for group in (first, *others) for one in group.members]
         for line in dict.fromkeys(one.stock for one in members if one.stock):
-            yield plain(f"  {stock(line)}")
+            screen.command(stock(line), label="  ")
         for file in rescues.said_before(members):
-            yield plain(f"  save first: with the command above that writes {file}")
+            screen.say(f"save first: with the command above that writes {file}", label="  ")
         for command, condition in (*rescues.of(members), *_commands(members, gone)):
-            yield plain(f"  {condition}{output.next_command(command)}")
-    if left:
-        yield plain("")
+            screen.command(output.next_command(command), label=f"  {condition}", style="")
 
 
 def without_them(members: Iterable[NotPlanned], gone: Collection[int]) -> tuple[str, ...]:
@@ -116,17 +114,17 @@ def _alike(left: Sequence[NotPlanned]) -> list[_Alike]:
     return [_Alike(*key, tuple(members)) for key, members in groups.items()]
 
 
-def _headed(layout: Layout, head: Text, members: Sequence[NotPlanned], text: str) -> Iterator[Text]:
+def _say_headed(screen: Screen, head: Part, members: Sequence[NotPlanned], text: str) -> None:
     """The partitions and what is said of them; a long list of partitions comes behind."""
     addresses = [one.address for one in members]
     count = partitions_in_words(len(members))
     if len(members) == 1:
-        yield from layout.lines([*head, *plain(f"{named(addresses)}: {text}")])
+        screen.say(head, f"{named(addresses)}: {text}")
     elif in_one_line(addresses):
-        yield from layout.lines([*head, *plain(f"{count}, {named(addresses)}: {text}")])
+        screen.say(head, f"{count}, {named(addresses)}: {text}")
     else:
-        yield from layout.lines([*head, *plain(f"{count}: {text}")])
-        yield from layout.paragraph("  ", named(addresses), Style.PLAIN)
+        screen.say(head, f"{count}: {text}")
+        screen.say(named(addresses), label="  ")
 
 
 def _what_differs(first: _Alike, other: _Alike) -> str:

@@ -10,10 +10,10 @@ from kelr.engine.planning import plan_id
 from kelr.model import Loss
 from kelr.model.plan import Consent, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import BrokerOrder, broker_order, sections
-from kelr.view.plan_alternatives import alternative_in_words
 from kelr.view.plan_words import (
     against_in_words,
     against_of_many,
+    alternative_in_words,
     consent_needed,
     method_in_words,
     named,

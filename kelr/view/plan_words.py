@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kelr.engine.advice.commands import save_first
-from kelr.engine.loss_words import PROMISE, not_read
+from kelr.engine.advice.returns import cuts_in_words as cuts_of_returns
+from kelr.engine.advice.returns import save_what_it_may_truncate
+from kelr.engine.loss_words import PROMISE, loss_in_short, not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
-from kelr.engine.words import joined, plural
-from kelr.model import Advice, Grade, Target, TopicPartition
-from kelr.model.plan import Consent, Method, Plan, PlannedElection
+from kelr.engine.words import agree, plural
+from kelr.model import Advice, Bounds, ElectionType, Grade, Target, TopicPartition
+from kelr.model.plan import Alternative, Consent, Method, Plan, PlannedElection
 
 MOST_TOPICS = 20
 """Lists of partitions name so many topics; what is left out is said."""
@@ -94,32 +96,67 @@ def method_in_short(election: PlannedElection) -> str:
 
 
 def totals_in_words(plan: Plan) -> str:
-    """One sentence: how many elections there are, and what they lose together."""
-    if not plan.elections:
-        # Of what waiting loses a plan tells nothing.
-        return "No election is planned."
-    count = elections_in_words(len(plan.elections))
+    """One sentence or two: how many elections there are, and what they lose together."""
+    # Of what waiting loses a plan tells nothing.
+    return (
+        f"{elections_in_words(len(plan.elections))}. Lost: {loss_of_plan(plan)}"
+        if plan.elections
+        else "No election planned."
+    )
+
+
+def loss_of_plan(plan: Plan) -> str:
+    """``At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was not read.``"""
+    loss = plan.known_loss
     if plan.consent is Consent.YES:
-        whole = all(one.loss.total is not None and one.loss.total.none for one in plan.elections)
         promised = any(one.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR for one in plan.elections)
-        return f"{count}; nothing {'' if whole else 'that was committed '}is lost{f', {PROMISE}' if promised else ''}."
-    loss, parts = plan.known_loss, [count]
-    committed = sum(one.loss.committed.at_least for one in plan.elections if one.loss.committed is not None)
-    if loss.at_least:
-        of_them = f", {committed} of them known to be committed" if committed else ""
-        parts.append(f"{'' if loss.exact else 'at least '}{plural(loss.at_least, 'offset')} lost{of_them}")
+        committed = "None" if loss == Bounds(0, 0) else "None committed"
+        total = "" if loss == Bounds(0, 0) else f"; {_in_all(loss)} in all" if loss != Bounds(0) else "; total UNKNOWN"
+        return f"{committed}{f', {PROMISE}' if promised else ''}{total}."
+    known = ""
+    if loss != Bounds(0):
+        total = _in_all(loss)
+        committed = _committed_in_words([one.loss.committed for one in plan.elections], within=loss)
+        known = f"{total[:1].upper()}{total[1:]}, {committed}."
     unknown = [one for one in plan.elections if one.loss.total is None or one.loss.total.at_most is None]
-    if unknown:
-        unheard = sorted({replica for one in unknown for replica in one.loss.unheard})
-        what = "what else is lost" if loss.at_least else "what is lost"
-        where = "" if len(unknown) == len(plan.elections) else f" of {named(one.address for one in unknown)}"
-        parts.append(f"{what}{where} is UNKNOWN{f' ({not_read(unheard)})' if unheard else ''}")
-    return "; ".join(parts) + "."
+    if not unknown:
+        return known
+    unread = sorted({replica for one in unknown for replica in one.loss.unheard})
+    where = "" if len(unknown) == len(plan.elections) else f" on {in_short(one.address for one in unknown)}"
+    more = f"{'More ' if known else ''}UNKNOWN{where}{f': {not_read(unread)}' if unread else ''}."
+    return f"{known} {more}".strip()
 
 
-def consent_in_words(plan: Plan) -> str:
-    """What somebody has to give before the plan is carried out."""
-    return f"Carried out {joined(consent_needed(plan))}." if plan.elections else ""
+def _in_all(loss: Bounds) -> str:
+    """``at least 19 offsets``, ``0 to 5 offsets``, ``1 offset``."""
+    if loss.at_most is not None and not loss.exact:
+        return f"{loss.at_least:,} to {loss.at_most:,} offsets"
+    count = f"{loss.at_least:,} {agree(loss.at_least, 'offset', 'offsets')}"
+    return count if loss.exact else f"at least {count}"
+
+
+def _committed_in_words(losses: Sequence[Bounds | None], *, within: Bounds) -> str:
+    """``4 committed``, ``2 to 4 committed``, ``committed UNKNOWN``.
+
+    Args:
+        within: what is lost in all; behind its "at least" a lower bound needs none.
+    """
+    least = sum(one.at_least for one in losses if one is not None)
+    mosts = [None if one is None else one.at_most for one in losses]
+    if None in mosts:
+        if not least:
+            return "committed UNKNOWN"
+        return f"{'' if within.at_most is None else 'at least '}{least:,} committed"
+    most = sum(most for most in mosts if most is not None)
+    if most == least:
+        return f"{least or 'none'} committed" if least < 1000 else f"{least:,} committed"
+    return f"{least:,} to {most:,} committed"
+
+
+def in_short(addresses: Iterable[TopicPartition]) -> str:
+    """Partitions in a sentence: by name where that is short, else their number."""
+    found = list(addresses)
+    return named(found) if in_one_line(found) else partitions_in_words(len(found))
 
 
 def consent_needed(plan: Plan) -> tuple[str, ...]:
@@ -181,3 +218,26 @@ def rescues_of(elections: Iterable[PlannedElection]) -> list[tuple[str, ...]]:
         )
         for leader, those in sorted(by_leader.items())
     ]
+
+
+def alternative_in_words(one: Alternative) -> str:
+    """``Broker 2 (longest_log_aggressive). Lost: 3 offsets, none of them committed.``, with its note."""
+    note = f" {one.note[:1].upper()}{one.note[1:]}." if one.note else ""
+    if one.loss is None:
+        return f"{one.election.value}: elects nobody now.{note}"
+    if one.start is not None:
+        cuts = (
+            f" It truncates {cuts_of_returns(one.loss.truncations)}: save them first." if one.loss.truncations else ""
+        )
+        if one.rescue and not cuts:
+            cuts = f" {save_what_it_may_truncate(one.start)}"
+        return f"{note.strip()} Lost: {loss_in_short(one.loss)}.{cuts}"
+    return f"Broker {one.elect} ({one.election.value}). Lost: {loss_in_short(one.loss)}.{note}"
+
+
+def alternative_command(at: TopicPartition, one: Alternative) -> tuple[str, ...] | None:
+    """The command that shows its plan and asks, as arguments after ``kelr``; None where starting a broker does it."""
+    if one.start is not None and one.elect is None:
+        return None
+    whom = ("--designate", str(one.elect)) if one.election is ElectionType.DESIGNATION else ()
+    return ("elect", "--election-type", one.election.value, *whom, str(at))

@@ -81,9 +81,17 @@ class Screen:
         """A line that is copied: never wrapped."""
         self._write(assembled([(label, style), (command, COMMAND)]))
 
-    def table(self, titles: Sequence[str], rows: Iterable[Sequence[Text]], *, right: Iterable[str] = ()) -> None:
-        """Rows in columns with titles; no word is cut in two, and a list of partitions breaks behind its commas."""
-        cells = [[_breakable(cell, self.width // 3) for cell in row] for row in rows]
+    def table(
+        self, titles: Sequence[str], rows: Iterable[Sequence[Text]], *, right: Iterable[str] = (), whole: bool = False
+    ) -> None:
+        """Rows in columns with titles; no word is cut in two, and a list of partitions breaks behind its commas.
+
+        Args:
+            right: the titles of columns that are aligned to the right.
+            whole: whether each row stays on one line in a pipe.
+        """
+        whole = whole and self._output.width is None
+        cells = [[cell if whole else _breakable(cell, self.width // 3) for cell in row] for row in rows]
         columns = [
             Column(
                 header=Text(title, style=LABEL),
@@ -95,13 +103,17 @@ class Screen:
         table = Table(*columns, box=None, padding=(0, 2, 0, 0), pad_edge=False)
         for row in cells:
             table.add_row(*row)
-        for line in Segment.split_lines(self._console.render(table)):
+        options = self._console.options
+        if whole:
+            options = options.update(width=_NO_LIMIT)
+        for line in Segment.split_lines(self._console.render(table, options)):
             text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
             text.rstrip()
             self._write(text)
 
     def _wrapped(self, text: Text, width: int) -> Iterable[Text]:
         """In lines of this width, none of its words cut in two."""
+        text = _breakable(text, width)
         return text.wrap(self._console, max(width, self._longest_word(text)))
 
     def _longest_word(self, text: Text) -> int:
@@ -111,13 +123,14 @@ class Screen:
         self._console.print(line, soft_wrap=True)
 
 
-def _breakable(cell: Text, width: int) -> Text:
-    """A cell whose long lists of partitions are broken behind commas, never within a number."""
-    if all(cell_len(word) <= width for word in cell.plain.split()):
-        return cell
-    lines = [""]
-    for piece in re.findall(r"[^,]*,?\s*", cell.plain):
-        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-    return Text("\n".join(line.rstrip() for line in lines), style=cell.style)
+def _breakable(text: Text, width: int) -> Text:
+    """Text whose long lists of partitions are broken behind commas, never within a number."""
+    if not any("," in word and cell_len(word) > width for word in text.plain.split()):
+        return text
+    breaks, used = [], 0
+    for piece in re.finditer(r"[^,\s]*[,\s]+|[^,\s]+$", text.plain):
+        if used and used + cell_len(piece[0].rstrip()) > width:
+            breaks.append(piece.start())
+            used = 0
+        used += cell_len(piece[0])
+    return Text("\n").join(text.divide(breaks))

@@ -3,8 +3,8 @@ they lost, which no check mends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
@@ -14,11 +14,10 @@ from kelr.model.plan import Check, Finding, Passed, Plan
 from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.describe import SILENCE_FACT
 from kelr.view.formats import OutputFormat
-from kelr.view.layout import Layout
 from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_short, lost_in_words, lost_lines
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, where_in_words
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.screen import BAD, GOOD, WARN, Screen
 
 KIND = "kelr/verification"
 _KELR = "kelr "
@@ -95,18 +94,19 @@ def verification_view(output: Output | None = None, stock_connection: str = "") 
 def show_verification(
     output: Output, verified: Verified, *, stock_connection: str, following: Sequence[str] | None
 ) -> None:
-    """Print one look: for people what did not come out well, and what did in one line for each check; with ``-o wide``,
-    or for a single partition, everything.
+    """Print one look: for people the verdict, what did not pass, the next command, and what stands behind it; with ``-o
+    wide``, or for a single partition, every check.
 
     Args:
         stock_connection: the connection flags as Kafka's own tools take them.
         following: the next command as arguments after ``kelr``.
     """
     if output.format.for_people:
-        for line in verification_lines(output, verified, stock_connection):
-            output.line(line)
-        if following is not None:
-            output.next(following)
+        page = _Page(output, verified)
+        page.verdict()
+        page.failures(stock_connection, following)
+        page.lost()
+        page.evidence()
         return
     head: dict[str, Json] = {
         "cluster_id": verified.plan.cluster_id,
@@ -127,55 +127,96 @@ def show_verification(
         )
 
 
-def verification_lines(output: Output, verified: Verified, stock_connection: str) -> Iterator[Text]:
-    """The look for people, line by line."""
-    layout = Layout(output.width)
-    in_full = output.format is OutputFormat.WIDE or len(verified.plan.elections) <= 1
-    shown = [one for one in verified.findings if in_full or one.passed is not Passed.YES]
-    if shown:
-        yield from _table(layout, shown)
-    commands = dict.fromkeys(one.command for one in shown if one.command)
-    if commands:
-        yield plain("")
-        yield styled("What mends it, or shows more:", Style.HEADING)
-        for command in commands:
-            yield plain(f"  {_completed(output, stock_connection, command)}")
-    if shown:
-        yield plain("")
-    if not in_full:
-        yield from _good_in_short(layout, verified)
-        yield from _remarks(layout, verified)
-    lost = verified.in_all
-    if not lost.nothing:
-        words = " ".join((lost_in_words(lost), *lost_lines(verified.lost, lost)))
-        yield from layout.paragraph("Lost:   ", words, Style.NOTICE)
-    yield from layout.paragraph("In all: ", verified_in_words(verified), _style(verified))
+class _Page:
+    """A look as people read it."""
+
+    def __init__(self, output: Output, verified: Verified) -> None:
+        self._output, self._verified, self._screen = output, verified, Screen(output)
+        self._in_full = output.format is OutputFormat.WIDE or len(verified.plan.elections) <= 1
+
+    def verdict(self) -> None:
+        verified = self._verified
+        style = GOOD if verified.good and verified.in_all.nothing else BAD if verified.count(Passed.NO) else WARN
+        self._screen.say((verified_in_words(verified), style))
+
+    def failures(self, stock_connection: str, following: Sequence[str] | None) -> None:
+        """What did not pass, with what fixes it or shows more; then the next command."""
+        shown = [one for one in self._verified.findings if one.passed is not Passed.YES]
+        for passed in (Passed.NO, Passed.NOT_YET, Passed.UNKNOWN):
+            self._say(_LABELS[passed], (one for one in shown if one.passed is passed), _STYLES[passed])
+        commands = dict.fromkeys(one.command for one in shown if one.command)
+        for number, command in enumerate(commands):
+            line = _completed(self._output, stock_connection, command)
+            self._screen.command(line, label=f"{'' if number else 'Fix':<{_MARGIN}}")
+        if following is not None:
+            self._screen.command(self._output.next_command(following), label=f"{'Next':<{_MARGIN}}")
+
+    def lost(self) -> None:
+        """What the elections lost, which no check mends."""
+        lost = self._verified.in_all
+        if not lost.nothing:
+            self._screen.blank()
+            words = " ".join((lost_in_words(lost), *lost_lines(self._verified.lost, lost)))
+            self._screen.say((words, WARN), label=f"{'Lost':<{_MARGIN}}")
+
+    def evidence(self) -> None:
+        """What passed, the checks together that passed for as many partitions, so that nothing is left out in silence;
+        and what to know of it."""
+        verified = self._verified
+        good = [one for one in verified.findings if one.passed is Passed.YES]
+        if good:
+            self._screen.blank()
+        if self._in_full:
+            self._say("Passed", good, GOOD)
+            return
+        total = len(verified.plan.elections)
+        counts: dict[int, list[str]] = {}
+        for check in Check:
+            well = {one.address for one in good if one.check is check}
+            bad = {one.address for one in verified.findings if one.check is check and one.passed is not Passed.YES}
+            if well - bad:
+                counts.setdefault(len(well - bad), []).append(check.value)
+        for number, (count, checks) in enumerate(sorted(counts.items(), reverse=True)):
+            label = f"{'' if number else 'Passed':<{_MARGIN}}"
+            self._screen.say(f"{count:,} of {total:,}: {', '.join(checks)}", label=label, style=GOOD)
+        remarks: dict[str, dict[TopicPartition, None]] = {}
+        for one in good:
+            if one.remark:
+                remarks.setdefault(one.remark, {})[one.address] = None
+        for remark, addresses in remarks.items():
+            where = where_in_words(addresses, of=total)
+            self._screen.say(f"{remark} ({where})", label=f"{'Note':<{_MARGIN}}", style=WARN)
+
+    def _say(self, label: str, findings: Iterable[Finding], style: str) -> None:
+        """Each text once, with the check and the partitions that it is about."""
+        groups: dict[tuple[Check, str], list[TopicPartition]] = {}
+        for one in findings:
+            groups.setdefault((one.check, one.text), []).append(one.address)
+        for number, ((check, text), where) in enumerate(groups.items()):
+            before = f"{'' if number else label:<{_MARGIN}}"
+            self._screen.say(f"{check.value} of {named(where)}: {text}", label=before, style=style)
 
 
 def verified_in_words(verified: Verified) -> str:
-    """One sentence: how many checks of how many partitions, and how they came out."""
+    """The verdict: how many checks of how many partitions passed, and what the elections lost."""
     if not verified.findings:
-        return "the plan elects nobody, so nothing was checked."
-    where, lost = partitions_in_words(len(verified.plan.elections)), verified.in_all
-    checks = f"{where}, {len(verified.findings)} checks"
-    if verified.silence is not None:
-        return (
-            f"{checks}: {_counts(verified)}; all of it is what brokers knew last, because no controller answers"
-            f" ({verified.silence})."
-        )
-    if not verified.passed:
-        return f"{checks}: {_counts(verified)}."
-    away = any(one.remark for one in verified.findings)
-    if away or not lost.nothing:
-        words = "all came out well" + (", and a replica is away" if away else "")
-        return f"{checks}: {words}." + ("" if lost.nothing else f" Lost by the elections: {lost_in_short(lost)}.")
-    return f"{checks}: all is well."
-
-
-def _counts(verified: Verified) -> str:
-    return ", ".join(
-        f"{verified.count(passed)} {words}" for passed, words in _COUNTED.items() if verified.count(passed)
+        return "No election in the plan: nothing checked."
+    elections, lost = verified.plan.elections, verified.in_all
+    failed = {one.address for one in verified.findings if one.passed is not Passed.YES}
+    well = f"{len(elections) - len(failed):,} of {partitions_in_words(len(elections))}"
+    checks = f"{len(verified.findings):,} checks"
+    counts = ", ".join(
+        f"{verified.count(passed):,} {words}" for passed, words in _COUNTED.items() if verified.count(passed)
     )
+    some = f"{well} passed; of {checks} {counts}" if counts else f"{well} passed, {checks}"
+    if verified.silence is not None:
+        return f"UNKNOWN: {some}. All of it is what brokers knew last: no controller answers ({verified.silence})."
+    if not verified.passed:
+        worst = next(one for one in (Passed.NO, Passed.NOT_YET, Passed.UNKNOWN) if verified.count(one))
+        return f"{_VERDICTS[worst]}: {some}."
+    offline = "; a replica is offline" if any(one.remark for one in verified.findings) else ""
+    lost_too = "" if lost.nothing else f" Lost by the elections: {lost_in_short(lost)}."
+    return f"Passed: {well}, {checks}{offline}.{lost_too}"
 
 
 def waited_for_in_words(verified: Verified) -> str:
@@ -195,64 +236,6 @@ def waited_for_in_short(verified: Verified) -> str:
     return ", ".join(f"{check.value} {waiting.count(check)}" for check in Check if check in waiting)
 
 
-def _good_in_short(layout: Layout, verified: Verified) -> Iterator[Text]:
-    """What came out well, a line for each check, so that nothing is left out in silence."""
-    for check in Check:
-        good: dict[TopicPartition, None] = {
-            one.address: None for one in verified.findings if one.check is check and one.passed is Passed.YES
-        }
-        bad = {one.address for one in verified.findings if one.check is check and one.passed is not Passed.YES}
-        well = [address for address in good if address not in bad]
-        if well:
-            where = where_in_words(well, of=len(verified.plan.elections))
-            yield from layout.paragraph(f"  {check.value:<19}", f"well: {where}", Style.PLAIN)
-
-
-def _remarks(layout: Layout, verified: Verified) -> Iterator[Text]:
-    """What to know of checks that came out well."""
-    remarks: dict[str, dict[TopicPartition, None]] = {}
-    for one in verified.findings:
-        if one.remark and one.passed is Passed.YES:
-            remarks.setdefault(one.remark, {})[one.address] = None
-    for remark, addresses in remarks.items():
-        where = where_in_words(addresses, of=len(verified.plan.elections))
-        yield from layout.paragraph(f"  {'note':<19}", f"{remark} ({where})", Style.NOTICE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """What is to be said of several partitions in the same words."""
-
-    check: Check
-    passed: Passed
-    text: str
-    partitions: tuple[TopicPartition, ...]
-    where: str = ""
-    """The partitions, or what stands for a list of them that is told below the table."""
-
-
-def _table(layout: Layout, findings: Sequence[Finding]) -> Iterator[Text]:
-    """A row for each text, and below them each list of partitions that is too long for a row, once."""
-    long: dict[tuple[TopicPartition, ...], str] = {}
-    rows = []
-    for row in _grouped(findings):
-        if in_one_line(row.partitions):
-            rows.append(replace(row, where=named(row.partitions)))
-            continue
-        mark = long.setdefault(row.partitions, f"[{len(long) + 1}]")
-        rows.append(replace(row, where=f"{partitions_in_words(len(row.partitions))} {mark}"))
-    yield from layout.table(COLUMNS, rows)
-    for partitions, mark in long.items():
-        yield from layout.paragraph(f" {mark} ", named(partitions), Style.PLAIN)
-
-
-def _grouped(findings: Sequence[Finding]) -> list[_Same]:
-    groups: dict[tuple[Check, Passed, str], list[TopicPartition]] = {}
-    for one in findings:
-        groups.setdefault((one.check, one.passed, one.text), []).append(one.address)
-    return [_Same(check, passed, text, tuple(where)) for (check, passed, text), where in groups.items()]
-
-
 def _completed(output: Output | None, stock_connection: str, command: str) -> str:
     """The command with the flags that lead to this cluster."""
     if command.startswith(_KELR) and output is not None:
@@ -260,28 +243,8 @@ def _completed(output: Output | None, stock_connection: str, command: str) -> st
     return command.replace(STOCK_CONNECTION, stock_connection or STOCK_CONNECTION)
 
 
-def _style(verified: Verified) -> Style:
-    if verified.good and verified.in_all.nothing:
-        return Style.GOOD
-    return Style.BAD if verified.count(Passed.NO) else Style.NOTICE
-
-
-_COUNTED = {
-    Passed.YES: "well",
-    Passed.NOT_YET: "not yet",
-    Passed.NO: "not well",
-    Passed.UNKNOWN: "could not be looked at",
-}
-_IN_WORDS = {
-    Passed.YES: styled("well", Style.GOOD),
-    Passed.NOT_YET: styled("not yet", Style.NOTICE),
-    Passed.NO: styled("NOT WELL", Style.BAD),
-    Passed.UNKNOWN: styled("unknown", Style.NOTICE),
-}
-
-COLUMNS: tuple[Column[_Same], ...] = (
-    Column("name", "PARTITION", text=lambda row: plain(row.where)),
-    Column("check", "CHECK", text=lambda row: plain(row.check.value)),
-    Column("passed", "RESULT", text=lambda row: _IN_WORDS[row.passed]),
-    Column("text", "", text=lambda row: plain(row.text), prose=True),
-)
+_MARGIN = 9
+_COUNTED = {Passed.NO: "failed", Passed.NOT_YET: "not yet", Passed.UNKNOWN: "UNKNOWN"}
+_LABELS = {Passed.NO: "Failed", Passed.NOT_YET: "Not yet", Passed.UNKNOWN: "UNKNOWN"}
+_VERDICTS = {Passed.NO: "Failed", Passed.NOT_YET: "Not yet passed", Passed.UNKNOWN: "UNKNOWN"}
+_STYLES = {Passed.NO: BAD, Passed.NOT_YET: WARN, Passed.UNKNOWN: WARN}

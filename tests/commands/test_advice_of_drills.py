@@ -42,7 +42,7 @@ def test_whom_its_return_does_not_elect_is_started_and_then_designated(kelr: Kel
     explained = told(kelr, "explain", *BOTH_CUT, "-o", "wide")
     assert "If broker 3 returns Kafka elects no leader; if it is designated then, 4 truncates 64 offsets" in explained
     advised = told(kelr, "recover", "plan", *BOTH_CUT)
-    against = told(kelr, "recover", "plan", *AGGRESSIVE, *BOTH_CUT)
+    against = told(kelr, "recover", "plan", "--full", *AGGRESSIVE, *BOTH_CUT)
     way = "Start broker 3: its log (read from its disk) is the most complete of all replicas; while broker 2 is down,"
     for text in (explained, advised, against):
         assert f"{way} its return elects no leader, so then designate 3, which loses 64 offsets" in text
@@ -67,7 +67,7 @@ def test_a_disk_that_a_snapshot_holds_is_not_to_be_read_again(kelr: Kelr, tmp_pa
     """`kelr recover plan` had the log of a broker counted that it had just compared with the others."""
     saved, collect = (
         tmp_path / "all.kelr",
-        "to count the log of a broker that is down, on its host: kelr recover collect",
+        "Count what the disk of a broker that is down holds first, on its host: kelr recover collect",
     )
     told(kelr, "snapshot", str(saved), *BOTH_CUT)
     assert collect not in told(kelr, "recover", "plan", "--snapshot", str(saved))
@@ -84,8 +84,8 @@ def test_a_plan_has_one_advice_with_a_type_and_without(kelr: Kelr, partition: in
     assert advised["not_planned"]["reason"].startswith(advice["text"])
     (asked,) = items(kelr, "recover", "plan", where, *AGGRESSIVE, *KILLED_ONLY)
     assert asked["planned"]["against"]["text"] == advice["text"]
-    text = told(kelr, "recover", "plan", where, *AGGRESSIVE, *KILLED_ONLY)
-    assert f"Against kelr's advice. {advice['text']}" in text
+    text = told(kelr, "recover", "plan", where, "--full", *AGGRESSIVE, *KILLED_ONLY)
+    assert f"Better {advice['text']}" in text
     assert "the advice is to bring it back instead; for this election keep it down until it is done" in text
 
 
@@ -99,5 +99,6 @@ def test_what_the_return_truncates_is_named_with_the_rescue_that_fits(kelr: Kelr
     # Broker 4's log came from this file, which tells where it ends: its disk is not asked for.
     logs = " ".join(KILLED_ONLY[2:])
     rescue = f"kelr rescue dump drill-s7-r0:2 --elect 4 --out drill-s7-r0-2-lost-to-4.kelr-rescue {logs} -b HOST:PORT"
-    for command in (explain, ("recover", "plan", *explain[1:]), ("recover", "plan", *AGGRESSIVE, *explain[1:])):
+    plan = ("recover", "plan", *explain[1:])
+    for command in (explain, plan, (*plan, "--full", *AGGRESSIVE)):
         assert rescue in told(kelr, *command)

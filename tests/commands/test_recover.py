@@ -87,10 +87,10 @@ def test_what_kelr_recommends_is_planned_for_every_unsafe_partition(kelr: Kelr, 
     assert ran.code == 0, ran.err
     assert "no election: 4 partitions, orders:0-3: Start broker 1" in ran.out
     assert "steady" not in ran.out
-    back = "  1. Bring back, as far as the advice for each partition says that it is safe, and after"
-    assert f"{back} what it says to save first\n" in ran.out
-    assert "     broker 1: orders:0-3\n" in ran.out
-    assert "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr\n" in ran.err
+    told = " ".join(ran.out.split())
+    back = "Do Bring back, as far as the advice for each partition says that it is safe, and after"
+    assert f"{back} what it says to save first. (Broker 1: orders:0-3)" in told
+    assert "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in told
     assert leaders(world) == [None] * 4
 
 
@@ -98,8 +98,9 @@ def test_what_kelr_recommends_is_planned_for_every_unsafe_partition(kelr: Kelr, 
 def test_a_plan_that_is_not_saved_ends_with_the_command_that_saves_it(kelr: Kelr) -> None:
     ran = kelr("recover", "plan", "orders:0", *DESIGNATE_2, *CONNECTION)
     command = "kelr recover plan orders:0 --election-type designation --designate 2 --out plan.json -b kafka-1:9092"
-    assert ran.err.endswith(f"next: {command}\n")
-    assert "keep broker 1 down until they are done" in ran.out
+    assert f"2. Save the plan in a file: {command}\n" in ran.out
+    assert "1. Keep broker 1 down until step 2 ends." in ran.out
+    assert ran.err == ""
 
 
 @pytest.mark.usefixtures("world")
@@ -116,7 +117,7 @@ def test_a_broker_that_is_gone_for_good_is_not_waited_for(kelr: Kelr, world: Wor
     ran = kelr("recover", "plan", "orders:0-1", "--gone", "1", "--full", *CONNECTION)
     assert ran.code == 0, ran.err
     assert "Broker 1 was said to be gone for good. Designate 2: of brokers" in " ".join(ran.out.split())
-    assert ran.err.endswith("next: kelr recover plan orders:0-1 --gone 1 --out plan.json -b kafka-1:9092\n")
+    assert "Save the plan in a file: kelr recover plan orders:0-1 --gone 1 --out plan.json -b kafka-1:9092\n" in ran.out
     assert leaders(world) == [None] * 4
     saved = kelr("recover", "plan", "orders:0-1", "--gone", "1", "--out", "plan.json", *CONNECTION)
     assert saved.code == 0, saved.err
@@ -174,7 +175,7 @@ def test_options_of_plan_that_say_nothing(kelr: Kelr, options: list[str], words:
 def test_an_unknown_topic_is_named_beside_the_plan_of_the_others(kelr: Kelr) -> None:
     ran = kelr("recover", "plan", "orders:0", "nowhere", *DESIGNATE_2, *CONNECTION)
     assert (ran.code, "nowhere: UNKNOWN_TOPIC_OR_PARTITION" in ran.err) == (7, True)
-    assert "orders:0: elect broker 2" in ran.out
+    assert ran.out.startswith("Plan: 1 election in topic orders. Nothing changed.\n")
 
 
 @pytest.mark.usefixtures("world")
@@ -223,16 +224,21 @@ def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World
     assert ran.code == 0, ran.err
     assert leaders(world) == [2] * 4
     assert orders(world) == before
-    assert "Checked now: 4 elections of 4 can be carried out." in ran.out
-    assert f"next: kelr recover verify {planned} --wait -b kafka-1:9092" in ran.err
-    assert "next: kelr recover verify " in ran.err
+    assert ran.out.splitlines() == [
+        "Done: 4 of 4 leaders elected.",
+        "Lost        UNKNOWN: the log of broker 1 was not read. Accepted: unknown.",
+        f"Next        kelr recover verify {planned} --wait -b kafka-1:9092",
+    ]
+    again = apply(kelr, "--yes", "--accept-loss", "0+")
+    assert (again.code, again.out.splitlines()[0]) == (0, "Nothing to do: 4 of 4 already done.")
 
 
 @pytest.mark.usefixtures("planned")
 def test_without_a_terminal_and_without_yes_it_is_a_dry_run_that_says_so(kelr: Kelr, world: World) -> None:
     ran = apply(kelr, "--accept-loss", "0+")
     assert ran.code == 0, ran.err
-    assert "this was a dry run; --yes applies it" in ran.err
+    assert ran.out.startswith("Recheck: 4 of 4 can run. Nothing changed.\n")
+    assert "so this was a dry run; confirm with --yes" in ran.err
     assert "next: kelr recover apply plan.json --yes --accept-loss unknown -b kafka-1:9092" in ran.err
     lacks = apply(kelr)
     assert (lacks.code, "--accept-loss unknown" in lacks.err) == (6, True)
@@ -264,11 +270,10 @@ def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kel
     assert leaders(world) == [1] * 4
     ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 6
-    assert "What has changed since the plan:" in ran.out
-    changed = [line.split()[1:4] for line in ran.out.splitlines() if line.startswith(" orders:0  ")]
-    assert ["leader", "none", "1"] in changed
+    assert ran.out.startswith("Not done: 0 of 4 leaders elected, 4 refused. Exit code 6.\n")
+    assert "leader planned none, now 1." in ran.out
     again = "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json"
-    assert f"{again} -b kafka-1:9092" in ran.err
+    assert ran.out.count(f"Fix: {again} -b kafka-1:9092\n") == ran.out.count("kelr ") == 1
     assert leaders(world) == [1] * 4
 
 
@@ -282,8 +287,8 @@ def test_a_better_replica_that_is_back_is_not_planned_past_again(
     returns(world, 2)
     ran = apply(kelr, *options)
     assert "with a better log than 3: elect that one" in " ".join(ran.out.split())
-    assert "kelr recover plan orders:0-3 --out plan-again.json" in ran.err
-    assert "--designate 3" not in ran.err
+    assert "kelr recover plan orders:0-3 --out plan-again.json" in ran.out + ran.err
+    assert "--designate 3" not in ran.out + ran.err
 
 
 @pytest.mark.usefixtures("world")
@@ -302,8 +307,9 @@ def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> No
     ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 7, ran.err
     assert leaders(world) == [2, None, 2, 2]
-    assert "Checked now: 3 elections of 4 can be carried out; 1 refused" in ran.out
-    assert "to plan the refused again: kelr recover plan orders:1 --election-type designation" in ran.err
+    assert ran.out.startswith("Partly done: 3 of 4 leaders elected, 1 refused. Exit code 7.\n")
+    assert "Fix: kelr recover plan orders:1 --election-type designation" in ran.out
+    assert "Next        kelr recover verify plan.json --wait" in ran.out
 
 
 @pytest.mark.usefixtures("planned")
@@ -372,7 +378,7 @@ def test_a_plan_of_a_snapshot_is_applied_to_a_cluster(
     write_snapshot(INCIDENT, Path("incident.kelr"))
     ran = kelr("recover", "plan", "orders:1", "-e", "unclean", "--out", "p.json", "--snapshot", "incident.kelr")
     assert ran.code == 0, ran.err
-    assert ran.err.endswith("  next: kelr rescue dump --plan p.json --out p.kelr-rescue -b HOST:PORT\n")
+    assert "1. kelr rescue dump --plan p.json --out p.kelr-rescue -b HOST:PORT\n" in ran.out
 
 
 def edit(path: str, change: Callable[[dict[str, Any]], None]) -> None:
@@ -439,7 +445,7 @@ def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> N
     ran = kelr("recover", "verify", "plan.json", *CONNECTION)
     assert ran.code == 1
     assert "nobody leads, as before the plan" in ran.out
-    assert ran.err.endswith("next: kelr recover apply plan.json -b kafka-1:9092\n")
+    assert "Next     kelr recover apply plan.json -b kafka-1:9092\n" in ran.out
 
 
 @pytest.mark.usefixtures("planned")
@@ -491,10 +497,10 @@ def test_what_was_waited_for_in_vain_leads_on(kelr: Kelr, monkeypatch: pytest.Mo
     """Below min ISR a replay is refused, and looking again brings no broker back."""
     apply(kelr, "--yes", "--accept-loss", "0+")
     monkeypatch.setattr("kelr.recovery.verify.findings", not_in_sync_yet)
-    again = f"  next: kelr recover verify plan.json --wait {' '.join(CONNECTION)}\n"
-    assert kelr("recover", "verify", "plan.json", *CONNECTION).err.endswith(again)
+    again = f"Next     kelr recover verify plan.json --wait {' '.join(CONNECTION)}\n"
+    assert again in kelr("recover", "verify", "plan.json", *CONNECTION).out
     ran = kelr("recover", "verify", "plan.json", "--wait-for", "5", *CONNECTION)
-    assert (ran.code, ran.err.splitlines()[-1]) == (1, f"  next: kelr explain orders:0-3 {' '.join(CONNECTION)}")
+    assert (ran.code, f"Next     kelr explain orders:0-3 {' '.join(CONNECTION)}\n" in ran.out) == (1, True)
 
 
 def not_in_sync_yet(planned: PlannedElection, _seen: object) -> list[Finding]:
@@ -619,7 +625,7 @@ def test_the_log_takes_the_flags_of_a_cluster_and_shows_what_concerns_it(kelr: K
 
 def test_a_part_of_a_plan_is_verified_as_it_was_applied(kelr: Kelr, planned: str) -> None:
     ran = apply(kelr, "--topic", "orders", "--yes", "--accept-loss", "0+")
-    assert f"next: kelr recover verify {planned} --topic orders --wait" in ran.err
+    assert f"Next        kelr recover verify {planned} --topic orders --wait" in ran.out
 
 
 @pytest.mark.usefixtures("planned")
@@ -638,8 +644,8 @@ def test_results_are_told_although_they_could_not_be_written_down(
         ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert leaders(world) == [2] * 4
     assert (ran.code, "No space left on device" in ran.err) == (7, True)
-    assert "Successfully completed leader election (DESIGNATION) for partitions orders-0, orders-1" in ran.out
-    assert "next: kelr recover resume" in ran.err
+    assert "Done: 4 of 4 leaders elected. Exit code 7.\n" in ran.out
+    assert "Next        kelr recover resume" in ran.out
     resumed = kelr("recover", "resume", "--yes", *CONNECTION)
     assert resumed.code == 0, resumed.err
     items = json.loads(kelr("recover", "log", "-o", "json").out)["items"]
@@ -699,8 +705,9 @@ def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
     assert [(world.state(number).elr, world.state(number).last_known_elr) for number in range(4)] == [((), ())] * 4
     assert "ELR and LastKnownELR of 4 partitions are empty; min.insync.replicas has its old value" in ran.out
     planned = kelr("recover", "plan", *CONNECTION)
-    assert "or read its disk" in planned.out
-    assert "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in planned.err
+    assert "or read its disk" in " ".join(planned.out.split())
+    collect = "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr"
+    assert collect in " ".join(planned.out.split())
 
 
 @pytest.mark.usefixtures("world")
@@ -816,19 +823,19 @@ def test_options_of_collect_that_contradict_each_other(kelr: Kelr) -> None:
 def test_a_plan_without_a_broker_whose_disk_nobody_read_leads_to_that_disk(kelr: Kelr) -> None:
     ran = kelr("recover", "plan", "orders:0", "--gone", "1", "--out", "p.json", *CONNECTION)
     flags = " ".join(CONNECTION)
-    assert ran.err.splitlines()[-2:] == [
-        f"then, or where that disk cannot be read: kelr recover apply p.json {flags}",
-        "  next: kelr rescue dump --plan p.json --from-replica 1 --log-dir DIRECTORY --out p-from-1.kelr-rescue"
-        f" {flags}",
-    ]
+    told = "kelr rescue dump --plan p.json --from-replica 1 --log-dir DIRECTORY --out p-from-1.kelr-rescue"
+    lines = [line.strip() for line in ran.out.splitlines()]
+    assert "1. On the host of broker 1, with --log-dir for each log directory:" in " ".join(lines)
+    assert lines.index(f"{told} {flags}") < next(
+        at for at, line in enumerate(lines) if line.endswith(f"kelr recover apply p.json --accept-loss unknown {flags}")
+    )
     # It is named once more where it would be passed by, until it is done.
-    told = "rescue, too: kelr rescue dump --plan p.json --from-replica 1"
     dry_run = ("recover", "apply", "p.json", "--dry-run", *CONNECTION)
-    assert told in kelr(*dry_run).err
+    assert told in kelr(*dry_run).out
     Path("p-from-1.kelr-rescue").touch()
     ran = kelr(*dry_run)
-    assert "rescue, too" not in ran.err
-    assert "DIRECTORY" not in ran.err
+    assert "rescue" not in ran.out + ran.err
+    assert "DIRECTORY" not in ran.out + ran.err
 
 
 @pytest.mark.usefixtures("world")
@@ -840,12 +847,10 @@ def test_records_on_a_dead_brokers_disk_come_with_the_command_for_its_host(kelr:
     # Nobody has read what the disk of broker 1 holds.
     on_its_host = "kelr rescue dump --plan p.json --from-replica 1 --log-dir DIRECTORY --out p-from-1.kelr-rescue"
     assert [line.strip() for line in ran.out.splitlines() if "rescue dump --plan" in line] == [
-        "kelr rescue dump --plan p.json --out p.kelr-rescue -b kafka-1:9092",
+        "Do      1. kelr rescue dump --plan p.json --out p.kelr-rescue -b kafka-1:9092",
         f"{on_its_host} -b kafka-1:9092",
     ]
-    told = "DIRECTORY stands for the log directories of broker 1, one --log-dir for each: run that on its host, before"
-    assert told in ran.err
-    assert "rescue, too" not in ran.err
+    assert "2. On the host of broker 1, with --log-dir for each log directory:" in ran.out
 
 
 @pytest.mark.parametrize("command", ["resume", "undo"])

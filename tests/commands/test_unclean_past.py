@@ -131,8 +131,8 @@ SAVE = (
 def test_a_plan_lists_what_has_to_be_saved(kelr: Kelr, more: tuple[str, ...]) -> None:
     ran = kelr("recover", "plan", *more, *CONNECTION)
     assert " ".join(ran.out.split()) == (
-        f"no election: orders:0: {SAVE} {DUMP} kelr describe orders:0 --watch -b kafka-1:9092"
-        " No election is planned, for the reasons above."
+        "No election planned, for the reasons below."
+        f" no election: orders:0: {SAVE} {DUMP} kelr describe orders:0 --watch -b kafka-1:9092"
     )
     assert ran.err == f"  next: {DUMP}\n"
     document = json.loads(kelr("recover", "plan", *more, "-o", "json", *CONNECTION).out)
@@ -153,7 +153,7 @@ def test_a_plan_of_an_election_that_is_not_needed_lists_it_too(kelr: Kelr, kind:
     for more in ((), ("orders:0",)):
         ran = kelr("recover", "plan", *more, "-e", kind, *CONNECTION)
         assert f"{SAVE} {DUMP}" in " ".join(ran.out.split())
-        assert ran.out.endswith("No election is planned, for the reasons above.\n")
+        assert ran.out.startswith("No election planned, for the reasons below.\n")
         assert ran.err == f"  next: {DUMP}\n"
 
 
@@ -193,7 +193,7 @@ def test_a_plan_says_what_is_not_known_of_partitions_that_are_well(kelr: Kelr, l
     )
     following = "kelr explain orders:0 -b kafka-1:9092"
     ran = kelr("recover", "plan", *CONNECTION)
-    assert " ".join(ran.out.split()) == f"No election is planned. {said.strip()}"
+    assert " ".join(ran.out.split()) == f"No election planned. {said.strip()}"
     assert ran.err == f"  next: {following}\n"
     ran = kelr("recover", "plan", "-o", "json", *CONNECTION)
     assert (json.loads(ran.out)["next"], ran.err) == (following, said)
@@ -203,7 +203,7 @@ def test_a_plan_says_what_is_not_known_of_partitions_that_are_well(kelr: Kelr, l
 
 @pytest.mark.usefixtures("led")
 def test_after_a_clean_election_there_is_nothing_to_plan(kelr: Kelr) -> None:
-    assert kelr("recover", "plan", *CONNECTION).out == "There is nothing to elect.\n"
+    assert kelr("recover", "plan", *CONNECTION).out == "No election planned: none is needed.\n"
 
 
 def test_an_audit_log_that_cannot_be_read_is_told(kelr: Kelr, led: Snapshot, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _MARK = "=== kelr-story ==="
 _DIFFERS = (
     # Clocks, ports, processes, sizes and ids differ from run to run, and with them how wide columns are.
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?"), "TIME"),
-    (re.compile(r"\b\d\d:\d\d:\d\d\b"), "TIME"),
+    (re.compile(r"\b\d\d:\d\d(:\d\d\b| UTC)"), "TIME"),
     (re.compile(r"127\.0\.0\.1:\d+(,127\.0\.0\.1:\d+)*"), "ADDRESS"),
     (re.compile(r"(?m)^((?:controller|broker \d+) +\d+) +\d+ +(\S+) +\d+ "), r"\1 PORT \2 PROCESS "),
     (re.compile(r"\b\d+ seconds?\b"), "N seconds"),

@@ -34,7 +34,7 @@ from kelr.model import (
 )
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
-from kelr.view.plan import show_plan
+from kelr.view.plan import show_plan, show_question
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_left import next_of
 from kelr.view.plan_words import named, targets_of, totals_in_words
@@ -51,7 +51,7 @@ def shown(
     width: int | None = None,
     color: bool = False,
     context: PlanContext = STOCK,
-    full: bool | None = None,
+    full: bool = False,
 ) -> str:
     out = io.StringIO()
     output = Output(
@@ -61,10 +61,41 @@ def shown(
     return out.getvalue()
 
 
-def test_one_election_is_told_in_sentences() -> None:
-    assert shown(plan(LOSSY), width=100).splitlines() == [
+LOSSY_LINES = [
+    "Plan: 1 election in topic orders. Nothing changed.",
+    "",
+    "Loss    At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was",
+    "        not read.",
+    "Better  Bring broker 1 back: its log is the best of all.",
+    "Do      1. kelr rescue dump orders:1 --elect 3 --out orders-1-lost-to-3.kelr-rescue -b kafka-1:9092",
+    "        2. Keep broker 1 down until step 3 ends. (Starting broker 1 instead:",
+    "           loses less.)",
+    "        3. By 23:13 UTC: kelr recover apply plan.json --accept-loss 19+ -b kafka-1:9092",
+    "Else    Count what the disk of a broker that is down holds first, on its host:",
+    "        kelr recover collect --log-dir DIRECTORY --out broker-1.kelr",
+    "",
+    "PARTITIONS  LEADER  COMMITTED LOSS  TOTAL LOSS  LOGS READ",
+    "orders:1         3  4+              19+         2 of 3",
+    "",
+    "At stake  A transaction is open below the high watermark.",
+]
+SAVED = PlanContext(
+    "--bootstrap-server kafka-1:9092",
+    carry_out=("recover", "apply", "plan.json", "--accept-loss", "19+"),
+    collect=(("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr"),),
+)
+
+
+@pytest.mark.parametrize("width", [80, None])
+def test_a_plan_begins_with_what_it_costs_and_what_to_do(width: int | None) -> None:
+    hint = ["Each partition with its notes: -o wide"]
+    assert shown(plan(LOSSY), width=width, context=SAVED).splitlines() == LOSSY_LINES + hint
+
+
+def test_an_election_is_told_in_sentences_on_demand() -> None:
+    assert shown(plan(LOSSY), width=100, full=True).splitlines()[9:] == [
+        "",
         "orders:1: elect broker 3 (designation)",
-        "  advice    Against kelr's advice. Bring broker 1 back: its log is the best of all.",
         "  why       Somebody designated broker 3. Broker 2 has the better log.",
         "  lost      UNKNOWN, at least 19 offsets (116..134); at least 4 of them committed: the log of broker",
         "            1 was not read and may hold more.",
@@ -73,10 +104,7 @@ def test_one_election_is_told_in_sentences() -> None:
         "  returns   Keep broker 1 down: its return elects it by itself.",
         "  note      Broker 2 truncates 19 offsets when 3 leads.",
         "  at stake  A transaction is open below the high watermark.",
-        "            afterwards: kafka-transactions.sh --bootstrap-server kafka-1:9092 find-hanging --topic orders"
-        " --partition 1",
-        "  rescue    Save offsets 116..134 of broker 2's log before the election.",
-        "            kelr rescue dump orders:1 --elect 3 --out orders-1-lost-to-3.kelr-rescue -b kafka-1:9092",
+        "  then      kafka-transactions.sh --bootstrap-server kafka-1:9092 find-hanging --topic orders --partition 1",
         "  instead   Broker 2 (longest_log_aggressive). Lost: nothing. Keeps offsets 116..134.",
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
@@ -85,10 +113,22 @@ def test_one_election_is_told_in_sentences() -> None:
         "            of them committed. It truncates 5 offsets of broker 2, from 130 on: save them first.",
         "            kelr rescue dump orders:1 --elect 1 --out orders-1-lost-to-1.kelr-rescue -b kafka-1:9092",
         "            kelr elect --election-type designation --designate 1 orders:1 -b kafka-1:9092",
+    ]
+
+
+def test_the_question_says_whom_at_what_cost_and_what_would_be_better() -> None:
+    out = io.StringIO()
+    output = Output(out, io.StringIO(), connection_flags=("-b", "kafka-1:9092"))
+    show_question(output, plan(LOSSY), replace(SAVED, carry_out=(), collect=(), all_saved=True))
+    assert out.getvalue().splitlines() == [
+        "Elect broker 3 for orders:1?",
+        "Loss    At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was",
+        "        not read.",
+        "Better  Bring broker 1 back: its log is the best of all.",
+        "Do      Keep broker 1 down until it is done. (Starting broker 1 instead: loses",
+        "        less.)",
         "",
-        "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; what else is lost is",
-        "        UNKNOWN (the log of broker 1 was not read).",
-        "        Carried out with --accept-loss 19+ (or that typed; the plus is for what is UNKNOWN).",
+        "At stake  A transaction is open below the high watermark.",
     ]
 
 
@@ -96,44 +136,57 @@ def test_what_cannot_be_read_from_the_network_is_read_on_the_brokers_host() -> N
     (step,) = LOSSY.rescue
     down = replace(LOSSY, rescue=(replace(step, reachable=False),))
     text = shown(plan(down))
-    told = "Broker 2 does not answer: run it on its host, with --log-dir for each log directory."
+    told = "On the host of broker 2, with --log-dir for each log directory (without --log-dir where no disk can"
     assert told in " ".join(text.split())
     assert rescues_in(text)[0].startswith("kelr rescue dump orders:1 --elect 3 --log-dir DIRECTORY --out")
 
 
-def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost() -> None:
-    lines = shown(MIXED, width=160).splitlines()
-    assert lines[:4] == [
-        " PARTITION   ELECT  BY           LOST, COMMITTED  LOST IN ALL     CERTAINTY"
-        "                                  NEEDS  ADVICE",
-        " orders:0        2  isr          none             none            proven"
-        "                                     yes    -",
-        " orders:1        3  designation  4+ (116..119)    19+ (116..134)"
-        "  UNKNOWN: the log of broker 1 was not read  loss   against: bring-back 1",
-        " payments:0      3  unclean      UNKNOWN          UNKNOWN         the log of 3 was not read"
-        "                  force  -",
-    ]
-    text = "\n".join(lines)
-    for told in (
-        "  advice    Against kelr's advice. Bring broker 1 back: its log is the best of all. (orders:1)",
-        "Keep broker 1 down: its return elects it by itself. (orders:1)",
-        "Broker 2 truncates 19 offsets when 3 leads. (orders:1)",
-        "Broker 2 truncates 19 offsets of 1 partition, to follow 3.",
-        "A transaction is open below the high watermark. (orders:1)",
-        "kelr rescue dump orders:1 --elect 3 --out orders-1-lost-to-3.kelr-rescue",
+def test_elections_with_the_same_leader_and_kind_of_loss_are_a_row() -> None:
+    lines = shown(MIXED).splitlines()
+    assert lines[lines.index("PARTITIONS  LEADER  COMMITTED LOSS  TOTAL LOSS  LOGS READ") :] == [
+        "PARTITIONS  LEADER  COMMITTED LOSS  TOTAL LOSS  LOGS READ",
+        "orders:0         2  0               0           2",
+        "orders:1         3  4+              19+         2 of 3",
+        "payments:0       3  UNKNOWN [1]     UNKNOWN     1 of 2",
+        "[1] The log of 3 was not read.",
+        "",
+        "At stake  A transaction is open below the high watermark. (orders:1)",
+        "Each partition with its notes: -o wide",
+        "",
         "not needed: orders:2: broker 2 leads",
-        "refused: 2 partitions, orders:3-4: no replica is live\n  kelr explain orders:3-4 -b kafka-1:9092",
-        "In all: 3 elections; at least 19 offsets lost, 4 of them known to be committed; what else is lost of"
-        " orders:1, payments:0 is UNKNOWN (the logs of brokers 1 and\n        3 were not read).",
-        "with --accept-loss 19+ (or that typed; the plus is for what is UNKNOWN) and with --force REASON, because what",
-    ):
-        assert told in text
+        "",
+        "refused: 2 partitions, orders:3-4: no replica is live",
+        "  kelr explain orders:3-4 -b kafka-1:9092",
+    ]
+    losses = [replace(NINETEEN_LOST, committed=Bounds(least), total=Bounds(least + 9)) for least in (1, 4)]
+    unsure = replace(NINETEEN_LOST, committed=None, total=None)
+    together = [replace(LOSSY, partition=number, loss=loss) for number, loss in enumerate((*losses, unsure))]
+    assert "orders:0-1       3  1+ each         10+ each    2 of 3" in shown(plan(*together))
+    assert "orders:2         3  UNKNOWN [1]     UNKNOWN     2 of 3" in shown(plan(*together))
+
+
+def test_where_a_reason_has_to_be_given_the_step_says_why() -> None:
+    text = " ".join(shown(MIXED, context=SAVED).split())
+    assert (
+        "3. By 23:13 UTC, with --force REASON (what 1 election loses cannot be counted):"
+        " kelr recover apply plan.json --accept-loss 19+ -b kafka-1:9092" in text
+    )
+
+
+def test_a_promise_is_a_footnote() -> None:
+    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=Grade.NONE_IF_FEWER_THAN_MIN_ISR))
+    lines = shown(plan(promised)).splitlines()
+    assert "Loss  None, if fewer than min ISR replicas lost data." in lines
+    assert "orders:0         2  0*              0           2" in lines
+    assert "* If fewer than min ISR replicas lost data." in lines
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 160])
 def test_lines_fit_the_terminal_but_for_commands(width: int) -> None:
     for line in shown(MIXED, width=width).splitlines():
-        assert len(line) <= width or "kelr " in line or "kafka-transactions.sh" in line, line
+        # Four columns of numbers do not stand side by side in forty columns.
+        in_table = width == 40 and "  " in line.strip()
+        assert len(line) <= width or "kelr " in line or "kafka-transactions.sh" in line or in_table, line
 
 
 def many(count: int) -> Plan:
@@ -162,14 +215,22 @@ def many(count: int) -> Plan:
 @pytest.mark.parametrize("width", [80, 160, None])
 def test_of_many_partitions_the_totals_come_first_and_each_list_once(width: int | None) -> None:
     lines = shown(many(100), width=width).splitlines()
-    assert lines[0].startswith("In all: 100 elections; ")
-    assert sum("In all" in line for line in lines) == 1
-    assert sum(":0,2,4,6" in line and "kelr rescue dump" not in line for line in lines) == 0
-    assert sum(re.search(r":[0-9]+,[0-9]+,[0-9]+", line) is not None for line in lines) == 3  # two lists, one command
+    assert lines[0].startswith("Plan: 100 elections in topic")
+    assert sum("payments." in line and ":0,2" in line.replace(":0,", ":0,2") for line in lines) == 2  # a row, a command
     text = " ".join(" ".join(lines).split())
-    assert "its return elects it by itself. (50 of them)" in text
-    assert "Broker 2 truncates 19 offsets when 3 leads. (all of them)" in text
-    assert "Broker 2 truncates 1,900 offsets of 100 partitions, to follow 3." in text
+    assert "Loss At least 1,900 offsets, 400 committed. More UNKNOWN: the log of broker 1 was not read." in text
+    assert "Keep broker 1 down until it is done, for 50 of them." in text
+    wide = " ".join(shown(many(100), width=width, format=OutputFormat.WIDE).split())
+    assert "Returns Keep broker 1 down: its return elects it by itself. (50 of them)" in wide
+    assert "Note Broker 2 truncates 19 offsets when 3 leads." in wide
+    assert "Note Broker 2 truncates 1,900 offsets of 100 partitions, to follow 3." in wide
+
+
+def test_a_list_of_partitions_breaks_behind_a_comma() -> None:
+    text = shown(many(100), width=80)
+    lines = [line for line in text.splitlines() if re.fullmatch(r" *[0-9]+(,[0-9]+)*,?", line)]
+    numbers = [int(number) for line in lines for number in line.strip().strip(",").split(",")]
+    assert set(range(2, 200)) - set(numbers) <= {1, 3, 5, 7, 9, 11, 13, 101, 103, 105, 107}
 
 
 def test_reasons_that_differ_in_a_number_are_told_once_and_what_differs_for_each() -> None:
@@ -205,17 +266,17 @@ def test_the_same_plan_reads_the_same_without_color() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == shown(MIXED, width=120)
 
 
-def test_a_plan_that_loses_nothing_needs_a_yes() -> None:
-    text = shown(plan(PREFERRED))
-    assert text.endswith("In all: 1 election; nothing is lost.\n        Carried out after a yes, or with --yes.\n")
+def test_a_plan_that_loses_nothing_says_so() -> None:
+    assert "Loss  None.\n" in shown(plan(PREFERRED))
     promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=Grade.NONE_IF_FEWER_THAN_MIN_ISR))
-    assert totals_in_words(plan(promised)).endswith(" is lost, if fewer than min ISR replicas lost data.")
+    assert totals_in_words(plan(promised)) == "1 election. Lost: None, if fewer than min ISR replicas lost data."
 
 
 def test_a_plan_without_elections_says_so_and_why() -> None:
-    assert shown(plan(NOT_NEEDED)) == "not needed: orders:2: broker 2 leads\n\nThere is nothing to elect.\n"
+    head = "No election planned: none is needed."
+    assert shown(plan(NOT_NEEDED)) == f"{head}\n\nnot needed: orders:2: broker 2 leads\n"
     waits = replace(NOT_NEEDED, why=Unplanned.ADVISED, situation=Situation.WAITING_FOR_ELR)
-    assert shown(plan(waits)).endswith("\n\nNo election is planned, for the reasons above.\n")
+    assert shown(plan(waits)).startswith("No election planned, for the reasons below.\n")
 
 
 def test_with_a_plan_file_one_command_rescues_everything() -> None:
@@ -226,7 +287,11 @@ def test_with_a_plan_file_one_command_rescues_everything() -> None:
 
 
 def rescues_in(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip().startswith("kelr rescue dump")]
+    return [
+        f"kelr rescue dump{line.partition('kelr rescue dump')[2]}"
+        for line in text.splitlines()
+        if "kelr rescue" in line
+    ]
 
 
 def test_where_many_partitions_lose_records_one_command_for_each_leader_rescues_them_without_a_plan() -> None:
@@ -279,7 +344,7 @@ def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
     assert rescues_in(text) == [
         "kelr rescue dump orders:10-14 --elect 2 --log-dir DIRECTORY --out lost-to-2.kelr-rescue -b kafka-1:9092"
     ]
-    assert "Broker 1 does not answer: run it on its host" in " ".join(text.split())
+    assert "On the host of broker 1, with --log-dir for each log directory (without" in " ".join(text.split())
 
 
 def test_all_commands_of_a_plan_stand_below_what_they_save() -> None:
@@ -292,10 +357,9 @@ def test_all_commands_of_a_plan_stand_below_what_they_save() -> None:
         "kelr rescue dump --plan plan.json --out plan.kelr-rescue -b kafka-1:9092",
         f"kelr {' '.join(disk)} -b kafka-1:9092",
     ]
-    told = (
-        "Save offsets 116..129 of broker 1's log and 130..134 of broker 3's log before the election. Broker 1 does not"
-    )
-    assert told in " ".join(text.split())
+    steps = " ".join(text.split())
+    assert "Do 1. kelr rescue dump" in steps
+    assert "2. On the host of broker 1, with --log-dir for each log directory: kelr rescue dump" in steps
 
 
 @pytest.mark.parametrize("what", [MIXED, plan(LOSSY), plan(NOT_NEEDED), plan(*REFUSED)])
@@ -391,9 +455,9 @@ def test_nothing_is_called_lost_nowhere_but_where_that_is_counted(losses: list[t
         for number, (loss, consent) in enumerate(losses)
     ]
     text = totals_in_words(plan(*elections))
-    if "nothing is lost" in text:
+    if "Lost: None." in text or "Lost: None," in text:
         assert all(loss.total == Bounds(0, 0) and consent is Consent.YES for loss, consent in losses)
-    if "nothing that was committed is lost" in text:
+    if "None committed" in text:
         assert all(consent is Consent.YES for _, consent in losses)
     unknown = [number for number, (loss, _) in enumerate(losses) if loss.total is None or loss.total.at_most is None]
     if unknown and any(consent is not Consent.YES for _, consent in losses):
@@ -429,7 +493,9 @@ def test_in_full_whatever_the_number() -> None:
     assert str(Target(topic="orders", partitions=(3, 4))) in text
 
 
-@pytest.mark.parametrize(("nothing_seen", "out"), [(None, ""), (True, ""), (False, "There is nothing to elect.\n")])
+@pytest.mark.parametrize(
+    ("nothing_seen", "out"), [(None, ""), (True, ""), (False, "No election planned: none is needed.\n")]
+)
 def test_a_plan_says_nothing_of_partitions_that_nobody_could_look_at(nothing_seen: bool | None, out: str) -> None:
     stdout, stderr = io.StringIO(), io.StringIO()
     error = TopicError("nosuch", "UNKNOWN_TOPIC_OR_PARTITION")
@@ -440,4 +506,4 @@ def test_a_plan_says_nothing_of_partitions_that_nobody_could_look_at(nothing_see
 
 def test_a_plan_without_an_election_says_nothing_of_losses() -> None:
     """Partitions that wait may lose what nobody has read."""
-    assert totals_in_words(plan(NOT_NEEDED)) == "No election is planned."
+    assert totals_in_words(plan(NOT_NEEDED)) == "No election planned."

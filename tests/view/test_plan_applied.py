@@ -16,47 +16,96 @@ from tests.view.test_schema import violations
 
 
 def shown(
-    what: Plan, *applied: Applied, format: OutputFormat = OutputFormat.TABLE, width: int | None = None
+    what: Plan,
+    *applied: Applied,
+    format: OutputFormat = OutputFormat.TABLE,
+    width: int | None = None,
+    as_stock: bool = False,
 ) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
     output = Output(out, err, format=format, width=width, connection_flags=("-b", "kafka-1:9092"))
-    show_applied(output, what, applied, following=("recover", "status"))
+    show_applied(output, what, applied, following=("recover", "status"), exit_code=7, as_stock=as_stock)
     return out.getvalue(), err.getvalue()
+
+
+RESULT_LINES = [
+    "Partly done: 1 of 3 leaders elected, 1 refused, 1 leaderless. Exit code 7.",
+    "Refused     orders:1: leader planned none, now 1. Broker 1 came back and leads.",
+    "Leaderless  payments:0: No leader elected (ELIGIBLE_LEADERS_NOT_AVAILABLE).",
+    "Lost        orders:0: None.",
+    "            UNKNOWN on payments:0: an election that was asked for may have come",
+    "            about.",
+]
 
 
 def test_results_for_people() -> None:
     out, err = shown(MIXED, *RESULTS)
+    assert out.splitlines() == [*RESULT_LINES, "Next        kelr recover status -b kafka-1:9092"]
+    assert err == ""
+
+
+def test_results_as_kafkas_own_tool_says_them() -> None:
+    out, err = shown(MIXED, *RESULTS, as_stock=True)
     assert out.splitlines() == [
-        " PARTITION   RESULT     WANTED  LEADER  EPOCH",
-        " orders:0    done            2       2      8  elected",
-        " orders:1    refused         3       1      9  not begun: what the plan stood on has changed",
-        " payments:0  no-leader       3       -      -  nobody leads (ELIGIBLE_LEADERS_NOT_AVAILABLE)",
-        "",
-        "What has changed since the plan:",
-        " PARTITION  FIELD   PLANNED  NOW",
-        " orders:1   leader  none     1    Broker 1 came back and leads.",
-        "",
+        *RESULT_LINES,
         "Successfully completed leader election (PREFERRED) for partitions orders-0",
         "Valid replica already elected for partitions orders-2",
-        "Error completing leader election (DESIGNATION) for partition: orders-1: not begun: what the plan stood on has"
-        " changed",
-        "Error completing leader election (UNCLEAN) for partition: payments-0: nobody leads"
+        "Error completing leader election (DESIGNATION) for partition: orders-1: not begun: cluster changed since the"
+        " plan",
+        "Error completing leader election (UNCLEAN) for partition: payments-0: no leader elected"
         " (ELIGIBLE_LEADERS_NOT_AVAILABLE)",
     ]
     assert err == "  next: kelr recover status -b kafka-1:9092\n"
 
 
-def test_nothing_to_do_reads_as_kafkas_own_tool_says_it() -> None:
-    out, _ = shown(plan(NOT_NEEDED))
+def test_wide_has_a_row_for_each() -> None:
+    out, _ = shown(MIXED, *RESULTS, format=OutputFormat.WIDE)
+    assert out.splitlines()[7:11] == [
+        "PARTITION   RESULT     WANTED  LEADER  EPOCH",
+        "orders:0    done            2       2      8  elected",
+        "orders:1    refused         3       1      9  not begun: cluster changed since the plan",
+        "payments:0  no-leader       3       -      -  no leader elected (ELIGIBLE_LEADERS_NOT_AVAILABLE)",
+    ]
+
+
+def test_what_an_election_lost_that_may_have_come_about_is_unknown() -> None:
+    """It was asked for, and another replica leads: whether by it is UNKNOWN. What nobody asked for lost nothing."""
+    other = Applied("orders", 1, 3, Ended.OTHER_LEADER, leader=2, leader_epoch=9, asked=True)
+    out, _ = shown(MIXED, other)
+    assert out.splitlines()[:3] == [
+        "Not done: 0 of 1 leader elected, 1 led by another. Exit code 7.",
+        "Other       orders:1: Another replica leads. Broker 2 leads, planned 3.",
+        "Lost        UNKNOWN on orders:1: an election that was asked for may have come",
+    ]
+    assert "Lost" not in shown(MIXED, replace(other, asked=False))[0]
+
+
+def test_a_loss_names_what_was_accepted() -> None:
+    out, _ = shown(MIXED, Applied("orders", 1, 3, Ended.DONE, leader=3, leader_epoch=9))
+    assert out.splitlines()[:3] == [
+        "Done: 1 of 1 leader elected. Exit code 7.",
+        "Lost        At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1",
+        "            was not read. Accepted: 19+.",
+    ]
+
+
+def test_nothing_to_do() -> None:
+    done = [Applied("orders", 0, 2, Ended.NOT_NEEDED, leader=2, leader_epoch=8)]
+    output = Output(io.StringIO(), io.StringIO())
+    show_applied(output, plan(PREFERRED), done)
+    assert isinstance(output.stdout, io.StringIO)
+    assert output.stdout.getvalue() == "Nothing to do: 1 of 1 already done.\n"
+    out, _ = shown(plan(NOT_NEEDED), as_stock=True)
     assert out == "Valid replica already elected for partitions orders-2\n"
 
 
 def test_very_many_partitions_are_not_all_named_and_that_is_said() -> None:
     many = plan(*(replace(PREFERRED, partition=number) for number in range(250)))
     results = [Applied("orders", number, 2, Ended.DONE, 2, 8) for number in range(250)]
-    out, _ = shown(many, *results)
+    out, _ = shown(many, *results, as_stock=True)
     (line,) = [line for line in out.splitlines() if line.startswith("Successfully")]
     assert line.endswith("orders-99 and 150 partitions more")
+    out, _ = shown(many, *results, format=OutputFormat.WIDE)
     assert sum(" done " in line for line in out.splitlines()) == 250
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -101,11 +102,20 @@ def _server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulat
 
 
 def next_commands(out: str, err: str) -> list[list[str]]:
-    """Commands that `next:` names, on stderr and in a document; sentences are none."""
+    """Commands that `next:` names, on stderr and in a document, or that come first on a screen; sentences are none."""
     texts = [line.strip().removeprefix("next: ") for line in err.splitlines() if line.strip().startswith("next: ")]
+    texts += first_of_screen(out)
     if out.startswith("{"):
         texts += [text for text in [json.loads(out).get("next")] if text]
     return [shlex.split(text) for text in texts if text.startswith("kelr ")]
+
+
+def first_of_screen(out: str) -> list[str]:
+    """The command of the first of the steps below ``Do``, or the one behind ``Next``."""
+    lines = out.splitlines()
+    begins = next((at for at, line in enumerate(lines) if line.startswith(("Do  ", "Next  "))), len(lines))
+    steps = itertools.takewhile(bool, lines[begins:])
+    return [f"kelr {line.partition('kelr ')[2]}" for line in steps if "kelr " in line][:1]
 
 
 def name_of(words: Sequence[str]) -> str:
