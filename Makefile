@@ -61,8 +61,9 @@ spark-java: $(READY)
 	@$(BIN)/python -m kelr.fleet.java
 
 # Each is a pytest of its own, and all run beside each other: tests with clusters or processes wait most of their time. Each
-# has a cluster of its own, too: the more topics a cluster has, the longer a broker takes to start (240 partitions: twice).
-RUNS := $(addprefix pytest-,predictions incidents clusters fleet commands rest)
+# has a cluster of its own, too: the more topics a cluster has, the longer a broker takes to start (240 partitions: twice). None
+# takes more than about a fifth of the processor time, or it would go on alone on one core when all others have ended.
+RUNS := $(addprefix pytest-,predictions incidents clusters histories fleet lab commands rest)
 BESIDE := $(MAKE) --no-print-directory --keep-going --jobs=$(words lint typecheck $(RUNS))
 TESTS_predictions := $(addprefix tests/cluster/test_,predictions.py doctor.py predictions_in_corners.py live_reassignments.py \
 	live_source.py disk.py)
@@ -70,13 +71,15 @@ TESTS_incidents := $(addprefix tests/cluster/test_,metadata_log.py recovery_quor
 	simulated_data.py simulated_stock_tools.py)
 TESTS_clusters := tests/cluster $(addprefix --ignore=,$(TESTS_predictions) $(TESTS_incidents))
 TESTS_fleet := tests/fleet
-TESTS_commands := $(addprefix tests/,commands differential documents faults lab tla)
-TESTS_rest := $(addprefix --ignore=,tests/cluster $(TESTS_fleet) $(TESTS_commands))
+TESTS_histories := $(addprefix tests/,hindsight histories recovery)
+TESTS_lab := $(addprefix tests/,differential faults lab tla)
+TESTS_commands := $(addprefix tests/,commands documents)
+TESTS_rest := $(addprefix --ignore=,tests/cluster $(TESTS_histories) $(TESTS_fleet) $(TESTS_lab) $(TESTS_commands))
 
 pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@$(BESIDE) $(RUNS)
 
-# Those with clusters begin while Spark is installed: they need none.
+# The others begin while Spark is installed: they need none.
 $(addprefix pytest-,fleet commands rest): $(SPARK)
 
 # What a run prints is shown when it has ended. 5: nothing was chosen.
