@@ -86,7 +86,7 @@ _SEE = RequiredAcl(
 _CONFIGS = RequiredAcl(
     _T,
     AclOperation.DESCRIBE_CONFIGS,
-    "min.insync.replicas, unclean.leader.election.enable, cleanup.policy",
+    "min.insync.replicas, unclean.leader.election.enable, cleanup.policy, remote.storage.enable",
     "min ISR is unknown, and so is whatever hangs on it",
 )
 _READ = RequiredAcl(

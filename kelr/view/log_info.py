@@ -253,9 +253,11 @@ def _high_watermark(row: LogRow) -> Text:
 
 
 def _on_disk(row: LogRow) -> Text:
-    """Where what is on the broker's own disk begins."""
+    """Where what is on the broker's own disk begins; ``-`` without remote storage, or where its config is not known."""
     log = row.log
-    return number_text(None if log is None else log.log_start if log.local_start is None else log.local_start)
+    if log is None:
+        return UNKNOWN
+    return plain("-" if log.local_start is None else str(log.local_start))
 
 
 def _behind(row: LogRow) -> Text:

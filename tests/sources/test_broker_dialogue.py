@@ -303,7 +303,7 @@ def test_an_answer_that_leaves_a_partition_out_is_noticed() -> None:
 
     def without(node: Any, request: Any) -> Any:
         answer = original(node, request)
-        if type(request).__name__ == "ListOffsetsRequest":
+        if request.name == "ListOffsets":
             for topic in answer.topics:
                 topic.partitions = [kept for kept in topic.partitions if kept.partition_index != 77]
         return answer

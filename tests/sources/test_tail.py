@@ -136,7 +136,8 @@ class RemoteBroker(FakeBroker):
     """Serves what is before offset 10 from remote storage, and to consumers alone."""
 
     def exchange(self, node: object, request: Any, *, timeout_s: float | None = None) -> Any:
-        if not self.first and request.topics[0].partitions[0].fetch_offset < 10 and request.replica_id != -1:
+        asked = request.message
+        if not self.first and asked.topics[0].partitions[0].fetch_offset < 10 and asked.replica_id != -1:
             self.asked.append(request)
             return answer(error=MOVED)
         return super().exchange(node, request, timeout_s=timeout_s)
@@ -145,7 +146,7 @@ class RemoteBroker(FakeBroker):
 def test_what_is_in_remote_storage_alone_is_read_there_as_a_consumer() -> None:
     broker = RemoteBroker(LOG, answer_bytes=150)
     assert offsets(reader(broker)) == [0, 5, 10, 15]
-    asked = [(request.replica_id, request.topics[0].partitions[0].fetch_offset) for request in broker.asked]
+    asked = [(one.message.replica_id, one.message.topics[0].partitions[0].fetch_offset) for one in broker.asked]
     assert asked == [(-3, 0), (-1, 0), (-3, 5), (-1, 5), (-3, 10), (-3, 15), (-3, 20)]
 
 
