@@ -123,4 +123,4 @@ def _is_of_before(one: SavedLog, state: BeforeElection) -> bool:
     """Whether the log was certainly read before the election: one that ends where the elected one does, and was read in
     another state than that without leader, may have truncated to it already."""
     in_it = one.leader is None and one.leader_epoch == state.leader_epoch
-    return in_it or bool(_lacked(one.parts, state.log, state.log_start))
+    return in_it or bool(_lacked(one.parts | one.covered, state.log, state.log_start))
