@@ -37,8 +37,8 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.client import Client
 from kelr.sources.live.page_bytes import columns, members
-from kelr.sources.live.requests import describe_topic_partitions
-from kelr.sources.live.transport import Failure
+from kelr.sources.live.requests import api_versions, describe_topic_partitions
+from kelr.sources.live.transport import Failure, NodeAddress
 from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot
 
 LAYOUTS = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
@@ -391,3 +391,27 @@ def test_a_controllers_port_is_not_a_brokers(healthy_43: Lab) -> None:
     ):
         source.cluster()
     assert "controller" in str(caught.value.next_step)
+
+
+def test_kafka_4_4_says_that_it_is_not_the_broker_that_is_meant(lab_newest: Lab) -> None:
+    """KIP-1242: a wrong cluster, and a wrong broker, before anything else is asked."""
+    with LiveSource(ConnectionSettings.read(lab_newest.bootstrap_servers)) as source:
+        cluster = source.cluster()
+        assert cluster.cluster_id is not None
+        client, _ = source.connection()
+        at = {one.id: NodeAddress(one.host or "", one.port or 0) for one in cluster.brokers}
+        for cluster_id, nodes, told in (
+            (cluster.cluster_id, at, True),
+            (cluster.cluster_id, {1: at[2], 2: at[1]}, False),
+            ("AAAAAAAAAAAAAAAAAAAAAA", {1: at[1], 2: at[2]}, False),
+        ):
+            client.add_nodes({}, cluster_id=None)  # ends the connections
+            client.add_nodes(nodes, cluster_id=cluster_id)
+            answers = [client.exchange(node, api_versions()) for node in (1, 2)]
+            if told:
+                assert not any(isinstance(answer, Failure) for answer in answers), answers
+                continue
+            assert [isinstance(answer, Failure) and answer.detail for answer in answers] == [
+                f"another broker is there: it is not broker {node} of cluster {cluster_id} (REBOOTSTRAP_REQUIRED)"
+                for node in (1, 2)
+            ]

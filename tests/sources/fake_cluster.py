@@ -466,7 +466,7 @@ class FakeTransport:
     def now_s(self) -> float:
         return sum(self.paused_s)
 
-    def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
+    def add_nodes(self, nodes: Mapping[int, NodeAddress], *, cluster_id: str | None = None) -> None:  # noqa: ARG002
         self.addresses = dict(nodes)
 
     def close(self) -> None:

@@ -214,7 +214,7 @@ class FakeControllers:
     def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         del nodes, timeout_s
 
-    def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
+    def add_nodes(self, nodes: Mapping[int, NodeAddress], *, cluster_id: str | None = None) -> None:  # noqa: ARG002
         self._known = dict(nodes)
 
     def exchange(self, node: NodeId, request: Any, *, timeout_s: float | None = None) -> Any:

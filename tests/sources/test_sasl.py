@@ -1,4 +1,4 @@
-"""Logins over SASL: what is sent, what is believed, and what a broker's answer comes to."""
+"""Logins over SASL, and how a broker is greeted: what is sent, what is believed, and what its answer comes to."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from kelr.errors import RefusedError
 from kelr.protocol.codec import Message, answer_of
 from kelr.protocol.frames import answer_head, read_request
 from kelr.protocol.messages import ApiVersionsRequest, SaslAuthenticateRequest, SaslHandshakeRequest
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.jaas import Credentials
 from kelr.sources.live import connection as connections
+from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.client import Client
 from kelr.sources.live.requests import api_versions
-from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.live.transport import Failure, FailureKind, NodeAddress
 from kelr.sources.security.sasl import LoginError, oauthbearer, plain, scram
 from kelr.sources.security.tokens import Token, TokenHolder
 
@@ -232,3 +234,59 @@ def test_a_login_that_is_about_to_end_is_not_used_any_more(monkeypatch: pytest.M
             now[0] += later_s
             assert not isinstance(client.exchange("bootstrap-0", api_versions(), timeout_s=5), Failure)
     assert asked == [1, 1, 1, 2, 2, 2], "each connection asks for versions once more than anybody else"
+
+
+# Who is there (KIP-1242).
+
+
+@contextmanager
+def plaintext(port: int) -> Iterator[Client]:
+    with closing(Client(ConnectionSettings.read(f"127.0.0.1:{port}"))) as client:
+        client.resolve(client.bootstrap_nodes().items(), timeout_s=1)
+        yield client
+
+
+def _only(cluster_id: str, node: int, asked: list[tuple[int | None, str | None, int]]) -> Answering:
+    def versions(request: Message, number: int) -> dict[str, object]:
+        asked.append((request.version, request.cluster_id, request.node_id))
+        wrong = (request.cluster_id, request.node_id) not in {(None, -1), (cluster_id, node)}
+        return {**_versions(request, number), "error_code": 129 if wrong else 0}
+
+    return versions
+
+
+def test_a_broker_is_told_who_it_should_be_once_brokers_check_it() -> None:
+    asked: list[tuple[int | None, str | None, int]] = []
+    with broker(ApiVersions=_only("c", 7, asked)) as port, plaintext(port) as client:
+        assert not isinstance(client.exchange("bootstrap-0", api_versions()), Failure)
+        client.add_nodes({7: NodeAddress("127.0.0.1", port)}, cluster_id="c")
+        assert not isinstance(client.exchange(7, api_versions()), Failure)
+    assert asked == [(4, None, -1), (4, None, -1), (5, "c", 7), (4, None, -1)]
+
+
+@pytest.mark.parametrize(("cluster_id", "node"), [("c", 8), ("other", 7)])
+def test_another_broker_than_the_one_that_is_meant_is_not_asked(cluster_id: str, node: int) -> None:
+    asked: list[tuple[int | None, str | None, int]] = []
+    with broker(ApiVersions=_only("c", 7, asked)) as port, plaintext(port) as client:
+        client.exchange("bootstrap-0", api_versions())
+        client.add_nodes({node: NodeAddress("127.0.0.1", port)}, cluster_id=cluster_id)
+        answer = client.exchange(node, api_versions())
+        words = f"another broker is there: it is not broker {node} of cluster {cluster_id} (REBOOTSTRAP_REQUIRED)"
+        assert answer == Failure(FailureKind.UNREACHABLE, words)
+        with pytest.raises(RefusedError, match="where the brokers of this cluster were there are others") as raised:
+            AnyBroker(client, [node], timeout_s=0.2).ask(api_versions)
+    assert raised.value.code == "wrong-cluster"
+
+
+def test_brokers_that_check_nothing_are_greeted_once() -> None:
+    asked: list[int | None] = []
+
+    def versions(request: Message, _number: int) -> dict[str, object]:
+        asked.append(request.version)
+        return {"api_keys": [{"api_key": 18, "min_version": 0, "max_version": 4}]}
+
+    with broker(ApiVersions=versions) as port, plaintext(port) as client:
+        client.exchange("bootstrap-0", api_versions())
+        client.add_nodes({7: NodeAddress("127.0.0.1", port)}, cluster_id="c")
+        client.exchange(7, api_versions())
+    assert asked == [4, 4, 4, 4]

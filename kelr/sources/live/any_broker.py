@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from kelr.errors import ConnectError
+from kelr.errors import ConnectError, RefusedError
+from kelr.sources.live.failures import ELSEWHERE
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
@@ -61,6 +62,7 @@ class AnyBroker:
 
         Raises:
             AuthenticationError: the brokers that can be reached refuse the credentials.
+            RefusedError: whoever answers is of another cluster, or another broker than the one that was meant.
             ConnectError: no broker answered within the timeout.
         """
         deadline = self._transport.now_s() + self._timeout_s
@@ -138,6 +140,13 @@ class AnyBroker:
         refused = [failure for failure in failures.values() if failure.kind is FailureKind.AUTHENTICATION]
         if refused:
             raise login_error("the brokers", refused[0])
+        elsewhere = [failure for failure in failures.values() if failure.detail.startswith(ELSEWHERE)]
+        if elsewhere and len(elsewhere) == len(failures):
+            raise RefusedError(
+                f"where the brokers of this cluster were there are others: {elsewhere[0].detail}",
+                next_step="check that --bootstrap-server and advertised.listeners lead to one cluster, and ask again",
+                code="wrong-cluster",
+            )
         raise ConnectError(
             f"no broker answered any more within {self._timeout_s:g} s; the last one: {answer.detail}",
             next_step="check that a broker is up; give a longer --timeout if they are only slow",

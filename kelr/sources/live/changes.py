@@ -19,7 +19,7 @@ from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
-from kelr.sources.live.failures import NONE, REFUSED, error_answer
+from kelr.sources.live.failures import ELSEWHERE, NONE, REFUSED, error_answer
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Request, Transport
@@ -35,7 +35,7 @@ LONGEST_REQUEST_S = 10.0
 """How long the controller may take, where the timeout does not say less; it bounds how late a request takes effect."""
 _PATIENCE_S = 2.0
 """How much longer to wait for the answer that says so."""
-_NEVER_SENT = ("unknown host", "looking up", "no route to host", "network unreachable", REFUSED)
+_NEVER_SENT = ("unknown host", "looking up", "no route to host", "network unreachable", REFUSED, ELSEWHERE)
 """Failures that come before a connection is there."""
 _SILENCE = frozenset(
     {

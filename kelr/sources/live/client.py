@@ -60,11 +60,16 @@ class Client:
         self._brokers: dict[int, NodeAddress] = {}
         self._names = AddressBook()
         self._connections: dict[NodeId, Connection] = {}
+        self._cluster_id: str | None = None
+        self._ids_checked = False
+        """Whether a broker of this cluster checks whom a connection is meant for; one that does not takes a second
+        greeting to say so."""
 
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
         return dict(self._bootstrap)
 
-    def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
+    def add_nodes(self, nodes: Mapping[int, NodeAddress], *, cluster_id: str | None = None) -> None:
+        self._cluster_id = cluster_id
         for node, address in self._brokers.items():
             if nodes.get(node) != address:
                 self._drop(node)
@@ -186,14 +191,18 @@ class Client:
         address = self._bootstrap.get(node) or (self._brokers.get(node) if isinstance(node, int) else None)
         if address is None:
             return Failure(FailureKind.UNREACHABLE, f"nobody knows where broker {node} is")
-        return Connection.opened(
+        ids = self._cluster_id if self._ids_checked else None
+        opened = Connection.opened(
             self._names.by_host.get(address.host, []),
             address,
             self._settings.client_id,
             self._security,
             connect_by=min(deadline, time.monotonic() + CONNECT_TIMEOUT_S),
             deadline=deadline,
+            meant=(ids, node) if ids is not None and isinstance(node, int) else None,
         )
+        self._ids_checked |= not isinstance(opened, Failure) and opened.checks_ids
+        return opened
 
     def _drop(self, node: NodeId) -> None:
         connection = self._connections.pop(node, None)

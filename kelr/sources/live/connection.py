@@ -22,15 +22,17 @@ from kelr.protocol.error_codes import CODES, error_name
 from kelr.protocol.frames import read_answer_head, request_frame
 from kelr.sources.connection import Security
 from kelr.sources.live.failures import (
+    ELSEWHERE,
     GARBLED,
     ILLEGAL_SASL_STATE,
     NO_MECHANISM,
     NO_SASL,
+    REBOOTSTRAP_REQUIRED,
     UNSUPPORTED_SASL_MECHANISM,
     failure_of,
 )
 from kelr.sources.live.names import AddressInfo
-from kelr.sources.live.requests import api_versions, sasl_authenticate, sasl_handshake
+from kelr.sources.live.requests import API_VERSIONS_KEY, IDS_CHECKED, api_versions, sasl_authenticate, sasl_handshake
 from kelr.sources.live.transport import Answer, Failure, FailureKind, NodeAddress, Request
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
@@ -104,12 +106,14 @@ class Connection:
         *,
         connect_by: float,
         deadline: float,
+        meant: tuple[str, int] | None = None,
     ) -> Connection | Failure:
         """A connection to the first of the addresses that takes one and speaks Kafka.
 
         Args:
             connect_by: when connecting has to be done, TLS included (monotonic seconds).
             deadline: when the broker has to have told its versions, and to have let us in.
+            meant: the ids of the cluster and of the broker that is to be there, for one that checks them (KIP-1242).
         """
         try:
             taken = _connected(infos, address, connect_by)
@@ -117,7 +121,7 @@ class Connection:
                 if security.tls is not None:
                     taken = _wrapped(taken, security, address.host, connect_by)
                 connection = cls(taken, client_id)
-                connection._greet(deadline)
+                connection._greet(meant, deadline)
                 connection._log_in(security, address.host, deadline)
             except BaseException:  # somebody interrupts it: nobody holds the socket yet
                 taken.close()
@@ -159,12 +163,17 @@ class Connection:
             sent.ahead = True
         return None
 
-    def _greet(self, deadline: float) -> None:
-        """Learn which versions the broker takes.
+    @property
+    def checks_ids(self) -> bool:
+        """Whether the broker checks whom ApiVersions is meant for."""
+        return self._versions.get(API_VERSIONS_KEY, (0, 0))[1] >= IDS_CHECKED
+
+    def _greet(self, meant: tuple[str, int] | None, deadline: float) -> None:
+        """Learn which versions the broker takes, and that it is the one that is meant.
 
         A broker that does not know this version of ApiVersions answers in version 0 with those that it knows (KIP-511).
         """
-        request = api_versions()
+        request = api_versions(meant)
         sent = self._sent(request, request.newest, deadline)
         body = self._body(sent, deadline)
         greeting = _read(sent, body)
@@ -173,6 +182,10 @@ class Connection:
             sent = self._sent(request, min(next(own, 0), sent.version), deadline)
             body = self._body(sent, deadline)
             greeting = _read(sent, body)
+        if meant is not None and error_name(greeting.error_code) == REBOOTSTRAP_REQUIRED:
+            cluster_id, node = meant
+            words = f"{ELSEWHERE}: it is not broker {node} of cluster {cluster_id} ({REBOOTSTRAP_REQUIRED})"
+            raise _NoAnswerError(Failure(FailureKind.UNREACHABLE, words))
         if greeting.error_code:
             raise _NoAnswerError(_garbled(f"ApiVersions failed with error {greeting.error_code}"))
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in greeting.api_keys}

@@ -57,7 +57,7 @@ def newest_version(versions: Message, key: int) -> int | None:
 
 
 def describe_cluster(
-    ask: AskAny, ask_controller: AskController, versions: Message, *, learn: Callable[[Sequence[Broker]], None]
+    ask: AskAny, ask_controller: AskController, versions: Message, *, learn: Callable[[BrokerList], None]
 ) -> tuple[Cluster, Reassignments]:
     """The whole cluster, and the reassignments under way in it.
 
@@ -65,14 +65,14 @@ def describe_cluster(
         ask: asks any broker.
         ask_controller: asks what only the controller knows.
         versions: a broker's ApiVersions answer.
-        learn: is told the brokers before the controller is asked, so that any of them can pass that on.
+        learn: is told the brokers and the cluster's id before the controller is asked: any of them can pass that on.
 
     Raises:
         NotAuthorizedError: not even the list of brokers may be read.
         UnsupportedError: no request for the list of brokers is known to both sides.
     """
     listed = _describe_cluster(ask, fenced=True) or _describe_cluster(ask, fenced=False) or _metadata_brokers(ask)
-    learn(listed.brokers)
+    learn(listed)
     pages = knows_request(versions, requests.DESCRIBE_TOPIC_PARTITIONS_KEY)
     quorum, moves = ask_controller(
         requests.describe_quorum(), requests.list_reassignments(timeout_s=CONTROLLER_TIMEOUT_S)

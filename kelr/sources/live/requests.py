@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 DESCRIBE_TOPIC_PARTITIONS_KEY = 75
 METADATA_KEY = 3
+API_VERSIONS_KEY = 18
+IDS_CHECKED = 5
+"""The version of ApiVersions from which on a broker checks whom the request is meant for (KIP-1242, Kafka 4.4)."""
 ELECT_LEADERS_KEY = 43
 FAR_OFFSET = 2**62
 """An offset beyond the end of every log, so that a Fetch with an epoch is always answered by that epoch's end."""
@@ -41,9 +44,17 @@ _NOT_TOLD = -(2**31)
 _METADATA_LOG = "__cluster_metadata"
 
 
-def api_versions() -> Request:
-    """ApiVersions: the requests that this broker knows, and the cluster's features."""
-    return Request("ApiVersions", {"client_software_name": "kelr", "client_software_version": __version__})
+def api_versions(meant: tuple[str, int] | None = None) -> Request:
+    """ApiVersions: the requests that this broker knows, and the cluster's features.
+
+    Args:
+        meant: the cluster's id and the broker's, which from version 5 on refuses where it is another (KIP-1242:
+            REBOOTSTRAP_REQUIRED); one of both without the other would be INVALID_REQUEST.
+    """
+    fields = {"client_software_name": "kelr", "client_software_version": __version__}
+    if meant is None:
+        return Request("ApiVersions", fields, max_version=IDS_CHECKED - 1)
+    return Request("ApiVersions", {**fields, "cluster_id": meant[0], "node_id": meant[1]})
 
 
 def sasl_handshake(mechanism: str) -> Request:

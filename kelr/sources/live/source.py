@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 from kelr.errors import UsageError
 from kelr.model import (
-    Broker,
     BrokerStatus,
     Cluster,
     PartitionState,
@@ -22,7 +21,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.client import Client
-from kelr.sources.live.describe import describe_cluster, features_of, knows_request
+from kelr.sources.live.describe import BrokerList, describe_cluster, features_of, knows_request
 from kelr.sources.live.page_bytes import Skip
 from kelr.sources.live.pages import Reader, allows_leaving_out, read_pages
 from kelr.sources.live.reassignments import NOT_ASKED, Reassignments
@@ -256,11 +255,12 @@ class LiveSource:
         self._versions = self._versions if isinstance(answer, Failure) else answer
         self._forgotten = False
 
-    def _learn(self, brokers: Sequence[Broker]) -> None:
+    def _learn(self, listed: BrokerList) -> None:
         transport, any_broker = self._reached()
+        brokers = listed.brokers
         known = {b.id: NodeAddress(b.host, b.port) for b in brokers if b.host is not None and b.port is not None}
         if known:
-            transport.add_nodes(known)
+            transport.add_nodes(known, cluster_id=listed.cluster_id)
         any_broker.learn(sorted(b.id for b in brokers if b.id in known and b.status is BrokerStatus.LIVE))
 
     def _check_open(self) -> None:

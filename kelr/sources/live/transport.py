@@ -162,8 +162,9 @@ class Transport(Protocol):
     def now_s(self) -> float:
         """Seconds by the clock that `pause` waits by, which nobody sets."""
 
-    def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
-        """Where brokers are; replaces what was known before."""
+    def add_nodes(self, nodes: Mapping[int, NodeAddress], *, cluster_id: str | None = None) -> None:
+        """Where brokers are, and of which cluster; replaces what was known before. Whoever turns out to be another
+        broker, or one of another cluster, answers with a Failure (where brokers tell: Kafka 4.4, KIP-1242)."""
 
     def close(self) -> None:
         """End all connections."""
