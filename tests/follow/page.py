@@ -54,7 +54,7 @@ class Run:
 
 
 def runs_of(kafka: str, rounds: int) -> Sequence[Run]:
-    """The differential tests, what kelr predicts made to happen on real clusters, and hindsight on them."""
+    """The differential tests, kelr's predictions on real clusters, and hindsight in incidents of its own."""
     differential = (
         "-m",
         "pytest",
@@ -72,7 +72,9 @@ def runs_of(kafka: str, rounds: int) -> Sequence[Run]:
         Run("The controller beside Apache's own classes", differential, 1),
         Run("Predicted incidents", ("-m", "pytest", "-q", "-m", "longer", incidents, "--kafka", kafka), 1),
         Run("Predicted outages", ("-m", "tests.cluster.whatif_predictions", "--kafka", kafka), 40),
-        Run("Hindsight", ("-m", "tests.hindsight.real", "--kafka", kafka, "--rounds", str(rounds)), 40),
+        Run(
+            "Hindsight", ("-m", "tests.hindsight.real", "--seed", kafka, "--kafka", kafka, "--rounds", str(rounds)), 40
+        ),
     )
 
 

@@ -108,11 +108,16 @@ class BreakableLab(Lab):
             return False
         return mark["brokerEpoch"] == self._broker_epoch(broker)
 
-    def gather_replicas(self) -> None:
-        """Every replica is in the first directory: a broker takes whichever has fewer.
+    def gather_replicas(self, topic: str) -> None:
+        """Every replica of the topic is in the first directory: a broker takes whichever has fewer.
 
         They are moved while all is down; where logs held something, their high watermarks would have to go with them.
+        A log whose topic id is not on disk yet is a stray for Kafka, and one that is not made yet may be made anywhere.
         """
+        replicas = [(one, at) for at, state in self.partitions(topic).items() for one in state.replicas]
+        self.wait_until(
+            f"{topic} is on all disks", lambda: all(self._is_on_disk(*one) for one in replicas), timeout_s=60
+        )
         self.halt()
         for broker in self.brokers:
             for place in self.second_directory(broker).glob("*-*"):
@@ -122,6 +127,10 @@ class BreakableLab(Lab):
         for broker in self.brokers:
             self.start(broker, wait=False)
         self.wait_unfenced(*self.brokers)
+
+    def _is_on_disk(self, broker: int, at: TopicPartition) -> bool:
+        places = (self.data_directory(broker), self.second_directory(broker))
+        return any((place / f"{at.topic}-{at.partition}" / "partition.metadata").exists() for place in places)
 
     def views(self, *topics: str) -> list[Mapping[TopicPartition, PartitionState]]:
         return list(wire.views([self.port(one) for one in self.brokers if one not in self.away], topics))

@@ -255,7 +255,7 @@ class Witness(Player):
             # Kafka makes the topic of transactions for the first one, where enough brokers are live for its replicas.
             transactional(self.affected.servers, "first")
         if self.affected.lab.directories == 2:
-            self.affected.lab.gather_replicas()
+            self.affected.lab.gather_replicas(TOPIC)
             wait_settled(self._lab, TOPIC)
 
     def _do(self, step: ChaosStep) -> None:
