@@ -35,7 +35,9 @@ Rules = Annotated[
 ]
 Full = Annotated[
     bool | None,
-    typer.Option("--full/--short", help="Whole explanations, or one line for each partition."),
+    typer.Option(
+        "--full/--short", help="Whole explanations, or one line for each partition; without either, a summary of many."
+    ),
 ]
 If = Annotated[
     list[str] | None,

@@ -31,13 +31,13 @@ from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
 from kelr.view.explain import Explanation
 from kelr.view.explain_columns import Explained, same_outcome
 from kelr.view.explain_if import assumed_of
-from kelr.view.explain_report import DecisionReport, show_decisions
+from kelr.view.explain_report import DecisionReport, Looked, show_decisions
 from kelr.view.explain_why import show_rules
 from kelr.view.formats import OutputFormat
 from kelr.view.log_picture import ink_for
 
 MOST_IN_FULL = 3
-"""With more partitions than this, people get one line for each unless they ask for --full."""
+"""With more partitions than this, people get a summary unless they ask for --full, --short or -o wide."""
 MOST_HELD = 1000
 """So many decisions are held back until all are there: they say how wide the columns are, and whether there are few."""
 _LIST = "list"
@@ -144,6 +144,7 @@ def _explain_as_they_are(
 ) -> tuple[int, Sequence[TopicError]]:
     """Decide and show; where there are many, the first are shown while the others are not yet read."""
     held: list[Explained] = []
+    looked = Looked()
     errors: list[TopicError] = []
     not_known: list[Decision] = []
     record = on_record(session.source(), session.output.note)
@@ -160,6 +161,7 @@ def _explain_as_they_are(
             progress=progress,
         ):
             not_known.extend(page.not_known)
+            looked += Looked(page.seen, page.under_replicated, page.at_min_isr, page.asked)
             held.extend(
                 Explained(decision, page.snapshot.taken_at_ms, logs=_logs(page.snapshot, decision))
                 for decision in page.decisions
@@ -174,7 +176,7 @@ def _explain_as_they_are(
         report.add(held)
         shown += len(held)
         seen = bool(shown or not_known or errors) or sees_any(session.source(), selection)
-        report.finish(errors, seen=seen, not_known=not_known)
+        report.finish(errors, seen=seen, looked=looked, not_known=not_known)
     fail_unseen(seen=seen)
     return shown, errors
 
@@ -188,6 +190,7 @@ def _report(session: Session, wanted: Wanted, beginning: Sequence[Explained]) ->
         cluster=source.cluster(),
         source=source.name,
         full=_in_full(wanted, len(beginning)),
+        summed=wanted.full is None and len(beginning) > MOST_IN_FULL and session.output.format is OutputFormat.TABLE,
     )
 
 

@@ -53,6 +53,14 @@ class DecidedPage:
     not_known: tuple[Decision, ...] = ()
     """Where healthy partitions are not decided: those that are healthy, while it is not known whether disks of brokers
     that are down hold what an unclean election gave up (`Unsaved.NOT_KNOWN`)."""
+    seen: int = 0
+    """Partitions that were looked at, those that were left out as healthy too."""
+    under_replicated: int = 0
+    """Those of them that have a live leader and min ISR, and lack a replica in sync."""
+    at_min_isr: int = 0
+    """Those of the under-replicated that have no more in sync than min ISR: with one less, acks=all is refused."""
+    asked: int = 0
+    """Partitions whose replicas were asked for their logs."""
 
 
 Elections = Mapping[TopicPartition, RecordedElection]
@@ -96,18 +104,20 @@ def decide_partitions(
         snapshot = page_snapshot(source, page, clock_ms)
         if elections or saved:
             snapshot = replace(snapshot, elections=elections or {}, saved=saved or {})
+        thin = [spare == 0 for state in page.partitions if (spare := _to_spare(snapshot, state)) is not None]
         if only_unsafe:
             kept = tuple(state for state in snapshot.partitions if wanted(snapshot, state))
             snapshot = replace(snapshot, partitions=kept)
         snapshot = with_logs(source, snapshot, wanted, progress)
         concerned = [state for state in snapshot.partitions if wanted(snapshot, state)]
         decisions = tuple(decide_all(snapshot, rules, partitions=concerned))
+        seen = len(page.partitions) + page.left_out
         if not only_unsafe or elections is None:
-            yield DecidedPage(snapshot, decisions)
+            yield DecidedPage(snapshot, decisions, (), seen, len(thin), sum(thin), len(concerned))
             continue
         shown = tuple(filter(needs_a_look, decisions))
         not_known = (one for one in decisions if one.unsaved is Unsaved.NOT_KNOWN and not needs_a_look(one))
-        yield DecidedPage(snapshot, shown, tuple(not_known))
+        yield DecidedPage(snapshot, shown, tuple(not_known), seen, len(thin), sum(thin), len(concerned))
 
 
 def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:
@@ -201,10 +211,22 @@ def is_unsafe_or_may_be_unsaved(snapshot: Snapshot, state: PartitionState) -> bo
 
 
 def _situation(snapshot: Snapshot, state: PartitionState) -> Situation:
+    # Without a controller nothing is known to be healthy: then those are told of that brokers know to be in trouble.
+    return situation_of(state, snapshot.cluster.as_told, _min_isr(snapshot, state))
+
+
+def _min_isr(snapshot: Snapshot, state: PartitionState) -> int | None:
     config = snapshot.configs.get(state.topic, TopicConfig())
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
-    # Without a controller nothing is known to be healthy: then those are told of that brokers know to be in trouble.
-    return situation_of(state, snapshot.cluster.as_told, effective_min_isr(config.min_insync_replicas, first))
+    return effective_min_isr(config.min_insync_replicas, first)
+
+
+def _to_spare(snapshot: Snapshot, state: PartitionState) -> int | None:
+    """How many more than min ISR are in sync, of a healthy partition that lacks a replica in sync; None of others."""
+    min_isr = _min_isr(snapshot, state)
+    if min_isr is None or {*state.replicas} <= {*state.isr} or is_unsafe(snapshot, state):
+        return None
+    return len(state.isr) - min_isr
 
 
 def _read_logs(source: Source, snapshot: Snapshot, wanted: Wanted, progress: Progress | None) -> Snapshot:

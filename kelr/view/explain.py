@@ -85,8 +85,6 @@ def _names(kind: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
-NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
-LED_WITH_MIN_ISR = "By the cluster's own account every partition is led and has min ISR."
 NOT_KNOWN_TO_BE_WELL = (
     "Whether every partition is led and has min ISR is not known, since no controller answered ({silence}). Brokers"
     " knew last of none without."

@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from kelr.engine.what_if.imagine import Happened
 from kelr.engine.words import agree, brokers, plural
 from kelr.model import Cluster, Decision, TopicError, TopicPartition
+from kelr.page.words import count, sentence
 from kelr.view.broker_order import Contested
 from kelr.view.describe import NOTHING_READ, cluster_head, error_items, note_errors
 from kelr.view.explain import (
-    LED_WITH_MIN_ISR,
     NOT_KNOWN_TO_BE_WELL,
     NOTHING_IMAGINED,
-    NOTHING_TO_EXPLAIN,
     Explanation,
 )
 from kelr.view.explain_columns import Explained
 from kelr.view.explain_if import happened_document, happened_lines
+from kelr.view.explain_summary import Summary
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Listing, Output
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How many partitions were looked at: all of them, those that lack a replica in sync although they have a live
+    leader and min ISR, those of these that have just min ISR, and those whose logs were asked for."""
+
+    partitions: int = 0
+    under_replicated: int = 0
+    at_min_isr: int = 0
+    asked: int = 0
+
+    def __add__(self, other: Looked) -> Looked:
+        return Looked(
+            self.partitions + other.partitions,
+            self.under_replicated + other.under_replicated,
+            self.at_min_isr + other.at_min_isr,
+            self.asked + other.asked,
+        )
+
+    def in_words(self, *, well: bool) -> Iterator[str]:
+        """That none needs action; without `well` no more than that they are led and have min ISR."""
+        every = f"all {count(self.partitions, 'partition')} have" if self.partitions > 1 else "the partition has"
+        led = f"{every} a live leader and {agree(self.partitions, 'meets', 'meet')} min ISR."
+        yield f"No action needed: {led}" if well else sentence(led)
+        if self.under_replicated:
+            last = "one failure from refusing acks=all"
+            of_them = "" if self.at_min_isr == self.under_replicated else f"{self.at_min_isr:,} of them "
+            last = f": {of_them}{last}" if self.at_min_isr else ""
+            number = count(self.under_replicated, "partition")
+            yield f"{number} {agree(self.under_replicated, 'is', 'are')} under-replicated{last}."
+        logs = f"Replica logs read: {count(self.asked, 'partition')}." if self.asked else "Replica logs not read."
+        yield f"Source: cluster metadata. {logs}"
+
+
 class DecisionReport:
     """Streams decisions to the output.
 
-    Use as a context manager: `add` them, then `finish`. People get whole explanations or, without `full`, a line for
-    each.
+    Use as a context manager: `add` them, then `finish`. People get whole explanations, a summary or, with neither
+    `full` nor `summed`, a line for each.
 
     Args:
         beginning: the first decisions, or all of them; `add` begins with these.
@@ -46,10 +80,12 @@ class DecisionReport:
         cluster: Cluster,
         source: str,
         full: bool,
+        summed: bool = False,
         happened: Sequence[Happened] = (),
         otherwise: Sequence[Happened] = (),
     ) -> None:
         self._output, self._explanation, self._cluster = output, explanation, cluster
+        self._summary = Summary() if summed and output.format.for_people else None
         self._full, self._happened = full, happened
         self._telling, self._contested = _more_telling(None, beginning), Contested()
         shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in beginning)
@@ -58,7 +94,7 @@ class DecisionReport:
             "assumptions": happened_document(happened, shown),
             "otherwise": happened_document(otherwise, shown),
         }
-        if output.format.for_people and not full:
+        if output.format.for_people and not full and not summed:
             for line in explanation.other_rules(self._telling):
                 output.line(line)
             for line in happened_lines(Layout(output.width), happened, otherwise, shown):
@@ -73,25 +109,47 @@ class DecisionReport:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None and self._summary is not None and not isinstance(error, BrokenPipeError):
+            self._output.line("Incomplete, since the reading broke off:")
+            self._show(self._summary)
         self._listing.__exit__(kind, error, traceback)
+
+    def _show(self, summary: Summary, *, of: int = 0) -> None:
+        self._output.end_progress()
+        if summary.count:
+            for line in (*self._explanation.other_rules(self._telling), *summary.lines(self._output.width, of=of)):
+                self._output.line(line)
 
     def add(self, rows: Sequence[Explained]) -> None:
         """Show some decisions."""
         self._telling = _more_telling(self._telling, rows)
         for row in rows:
             self._contested.add(row.decision)
-        self._listing.add(rows)
+        if self._summary is not None:
+            self._summary.add(rows)
+        else:
+            self._listing.add(rows)
 
-    def finish(self, errors: Sequence[TopicError], *, seen: bool = True, not_known: Sequence[Decision] = ()) -> None:
+    def finish(
+        self,
+        errors: Sequence[TopicError],
+        *,
+        seen: bool = True,
+        looked: Looked = Looked(),
+        not_known: Sequence[Decision] = (),
+    ) -> None:
         """End the report with the topics that could not be described.
 
         Args:
             not_known: partitions that are not shown since they are well, while it is not known whether disks of brokers
                 that are down hold what an unclean election gave up.
             seen: whether there was any partition at all: where brokers show none, nothing is known to be well.
+            looked: how many partitions were looked at, those that are well too.
         """
+        if self._summary is not None:
+            self._show(self._summary, of=looked.partitions)
         following, output = self._following(), self._output
-        if following is None and not self._listing.rows and not_known:
+        if following is None and not self._shown and not_known:
             following = self._explanation.following(["explain", _name(not_known[0])])
         command = None if following is None else output.next_command(following)
         names = [_name(one) for one in not_known]
@@ -100,24 +158,30 @@ class DecisionReport:
             output.note(NOTHING_READ)
         if not output.format.for_people:
             return
-        if seen and not self._listing.rows and not errors:
-            output.note(self._nothing(well=not not_known))
+        if seen and not self._shown and not errors:
+            for said in self._nothing(looked, well=not not_known):
+                output.note(said)
         if not_known:
             output.note(not_known_in_words(not_known))
-        for sentence in self._contested:
+        for disagreement in self._contested:
             order = "" if self._happened else f" The whole order: {output.next_command(('recover', 'plan'))}"
-            output.note(f"{sentence}{order}")
+            output.note(f"{disagreement}{order}")
         if following is not None:
             output.next(following)
         note_errors(output, errors)
 
-    def _nothing(self, *, well: bool) -> str:
+    @property
+    def _shown(self) -> int:
+        return self._listing.rows if self._summary is None else self._summary.count
+
+    def _nothing(self, looked: Looked, *, well: bool) -> Iterator[str]:
         silence = self._cluster.controller_silence
         if silence is not None:
-            return NOT_KNOWN_TO_BE_WELL.format(silence=silence)
-        if self._happened:
-            return NOTHING_IMAGINED
-        return NOTHING_TO_EXPLAIN if well else LED_WITH_MIN_ISR
+            yield NOT_KNOWN_TO_BE_WELL.format(silence=silence)
+        elif self._happened:
+            yield NOTHING_IMAGINED
+        else:
+            yield from looked.in_words(well=well)
 
     def _following(self) -> tuple[str, ...] | None:
         if self._full or self._telling is None:

@@ -49,10 +49,39 @@ def test_one_partition_is_explained_in_full(kelr: Kelr) -> None:
     assert (ran.code, ran.out) == (0, FULL)
 
 
-def test_without_a_target_every_partition_that_is_not_healthy_gets_a_line(kelr: Kelr) -> None:
+SUMMARY = """\
+4 of 5 partitions need action: 2 leaderless, 1 under min ISR, 1 UNKNOWN.
+Broker 1 is unreachable.
+
+Start in this order; run kelr explain after each:
+  1. broker 1     returns leaders to up to 1 partition
+     First save what broker 1's return truncates on 1 partition: kelr explain
+     has the command.
+     If broker 1's machine crashed, read its disk first: Kafka elects it even
+     then.
+  Keep 4 down   Kafka elects it on 1 partition even if its log was cut.
+                Read its disk first:
+                kelr recover collect --log-dir DIRECTORY --out broker-4.kelr
+
+PARTITIONS  SITUATION (worst first)        LOSS IF ELECTED  DO
+         1  waiting-for-last-known-leader  UNKNOWN          keep 4 down
+         1  waiting-for-elr                UNKNOWN          save, start 1
+         1  under-min-isr                  -                save records
+         1  unknown                        -                kelr explain
+Most affected: orders:1-2, payments:0, secret:0.
+"""
+
+
+def test_without_a_target_what_needs_action_is_summed_up(kelr: Kelr) -> None:
     ran = kelr("explain", "-b", "kafka:9092")
-    assert (ran.code, ran.out) == (0, SHORT)
+    assert (ran.code, ran.out) == (0, SUMMARY)
     assert ran.err == "  next: kelr explain orders:1 -b kafka:9092\n"
+
+
+def test_every_partition_that_is_not_healthy_gets_a_line_where_that_is_asked_for(kelr: Kelr) -> None:
+    ran = kelr("explain", "--short", "-b", "kafka:9092")
+    assert (ran.code, ran.out) == (0, SHORT)
+    assert kelr("explain", "-o", "wide", "-b", "kafka:9092").out == SHORT
 
 
 def test_full_and_short_are_a_matter_of_choice(kelr: Kelr) -> None:
@@ -73,15 +102,18 @@ def test_of_many_partitions_the_first_are_shown_before_the_last_are_read(
     monkeypatch.setattr(explaining, "MOST_HELD", 1)
     monkeypatch.setattr(decisions, "MOST_TOGETHER", 1)
     formats = ("table", "json", "csv")
-    whole, pages = {format: kelr("explain", "-o", format) for format in formats}, MemorySource.pages
+    whole, pages = {format: kelr("explain", "--short", "-o", format) for format in formats}, MemorySource.pages
+    summed = kelr("explain").out
     monkeypatch.setattr(MemorySource, "pages", one_by_one(pages))
-    streamed = {format: kelr("explain", "-o", format) for format in formats}
+    streamed = {format: kelr("explain", "--short", "-o", format) for format in formats}
+    assert kelr("explain").out == summed
     # The first decisions say how wide a table's columns are.
     words = {format: ran.out.split() for format, ran in streamed.items()}
     assert words == {format: ran.out.split() for format, ran in whole.items()}
     assert [ran.err for ran in streamed.values()] == [ran.err for ran in whole.values()]
     monkeypatch.setattr(MemorySource, "pages", one_by_one(pages, breaks_after=4))
-    ran = kelr("explain")
+    assert kelr("explain").out.startswith("Incomplete, since the reading broke off:\n3 partitions need action: ")
+    ran = kelr("explain", "--short")
     assert (ran.code, ran.out.split()) == (3, " ".join(SHORT.splitlines()[:4]).split())
     document = json.loads(kelr("explain", "-o", "json").out)
     assert ([item["topic"] for item in document["items"]], document["complete"]) == (
@@ -257,7 +289,11 @@ def test_a_healthy_cluster_has_nothing_to_explain(kelr: Kelr, cluster: Callable[
     cluster(replace(INCIDENT, partitions=INCIDENT.partitions[:1]))
     ran = kelr("explain")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "By the cluster's own account every partition is led and has min ISR: nothing to explain.\n"
+    assert ran.err == (
+        "No action needed: the partition has a live leader and meets min ISR.\n"
+        "1 partition is under-replicated: one failure from refusing acks=all.\n"
+        "Source: cluster metadata. Replica logs read: 1 partition.\n"
+    )
 
 
 def test_a_healthy_partition_that_is_named_is_explained(kelr: Kelr) -> None:
@@ -310,7 +346,7 @@ def test_documents_and_tables_say_so_too(kelr: Kelr) -> None:
     assert item["advice"]["elect"].startswith("kelr elect ")
     table = kelr("explain", "--rules", "kraft").out.splitlines()
     assert table[0] == "By the rules that you named, kraft; this cluster runs elr-4.1:"
-    assert table[1].startswith("PARTITION")
+    assert table[1].startswith("4 of 5 partitions need action: ")
 
 
 def test_under_the_kip_an_unclean_election_is_a_recovery(kelr: Kelr) -> None:

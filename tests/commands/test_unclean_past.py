@@ -68,7 +68,7 @@ def on_record(led: Snapshot, tmp_path: Path) -> Snapshot:
 
 @pytest.mark.usefixtures("led")
 def test_of_a_clean_election_nothing_is_said(kelr: Kelr) -> None:
-    assert "nothing to explain" in kelr("explain", *CONNECTION).err
+    assert "No action needed" in kelr("explain", *CONNECTION).err
     assert "Nothing urgent" in kelr("explain", "orders", *CONNECTION).out
     assert "record" not in kelr("describe", *CONNECTION).err
     assert kelr("describe", "--check", *CONNECTION).code == 0
