@@ -105,7 +105,8 @@ def show_applied(
     screen = Screen(output)
     if applied:
         screen.say((_verdict(applied, exit_code), _style(applied)))
-        _say_results(screen, applied, again=None if again is None else output.next_command(again))
+        bad = [one for one in applied if not one.good]
+        _say_results(screen, bad, again=None if again is None else output.next_command(again))
         for number, text in enumerate(_lost(plan, applied)):
             screen.say(text, label=f"{'' if number else 'Lost':<{_MARGIN}}")
         if output.format is OutputFormat.WIDE:
@@ -125,7 +126,6 @@ def show_applied(
 
 _MARGIN = 12
 _LABELS = {
-    Ended.NOT_NEEDED: "Already",
     Ended.REFUSED: "Refused",
     Ended.OTHER_LEADER: "Other",
     Ended.NO_LEADER: "Leaderless",
@@ -175,10 +175,9 @@ def _say_results(screen: Screen, applied: Sequence[Applied], *, again: str | Non
     """What did not come out as planned, the partitions together of which the same is to be said."""
     groups: dict[tuple[Ended, tuple[str, ...]], list[TopicPartition]] = {}
     for one in applied:
-        if one.ended is not Ended.DONE and not (one.ended is Ended.NOT_NEEDED and not one.text):
-            groups.setdefault((one.ended, tuple(_result(one))), []).append(one.address)
+        groups.setdefault((one.ended, tuple(_result(one))), []).append(one.address)
     for (ended, texts), where in groups.items():
-        style = GOOD if ended is Ended.NOT_NEEDED else BAD if ended is not Ended.NOT_TRIED else WARN
+        style = WARN if ended is Ended.NOT_TRIED else BAD
         label = f"{_LABELS[ended]:<{_MARGIN}}"
         for number, text in enumerate(texts):
             before = "" if number else f"{named(where)}: "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.view.columns import Column, RowT
 from kelr.view.styled import Span, Style, Text, plain
-from kelr.view.table import Table, fits, wrap
+from kelr.view.table import Table, wrap
 
 _IN_A_PIPE = 160
 """In a pipe, lines as long as a wide terminal's keep every sentence whole for grep."""
@@ -31,10 +31,6 @@ class Layout:
         """A text behind a head of its own, its further lines below its first."""
         for number, line in enumerate(wrap(plain(text), self.line_width - len(head))):
             yield [Span(head, style) if number == 0 else Span(" " * len(head)), *line]
-
-    def fits(self, columns: tuple[Column[RowT], ...], rows: Iterable[RowT]) -> bool:
-        """Whether a table of these fits with no more than spaces to break its cells at."""
-        return self.width is None or fits(columns, list(rows), self.width - 1)
 
     def table(self, columns: tuple[Column[RowT], ...], rows: Iterable[RowT], *, header: bool = True) -> Iterator[Text]:
         """A table with all its columns, a space from the margin."""

@@ -454,7 +454,9 @@ def _footnote(loss: Loss) -> str:
         return _PROMISED
     text = certainty_in_words(loss)
     said = f"UNKNOWN: {not_read(loss.unheard)}" if loss.unheard else ""
-    plainly = loss.grade is Grade.PROVEN_NONE or text in {said, "all logs heard"}
+    counted = loss.total is None or loss.total.at_most is not None
+    all_read = loss.grade is Grade.BOUNDED and not loss.unheard and counted
+    plainly = loss.grade is Grade.PROVEN_NONE or all_read or text == said
     return "" if plainly else f"{text[:1].upper()}{text[1:]}."
 
 

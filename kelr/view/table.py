@@ -163,12 +163,6 @@ class Table(Generic[RowT]):
         ]
 
 
-def fits(columns: Sequence[Column[RowT]], rows: Sequence[RowT], width: int) -> bool:
-    """Whether columns can stand side by side in so many characters, their cells broken between words."""
-    shown = [[cell_text(column, row) for row in rows] for column in columns]
-    return sum(_floors(columns, shown)[-1]) + len(_GAP) * (len(columns) - 1) <= width
-
-
 def _title(column: Column[RowT]) -> Text:
     return joined(Span(word, Style.HEADING) for word in column.title.split())
 
