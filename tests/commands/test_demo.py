@@ -22,7 +22,7 @@ def test_the_simulated_demo_ends_with_the_complete_replica_elected(tmp_path: Pat
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "NO_COLOR": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
