@@ -181,7 +181,7 @@ def _say_what_is_not_waited_for(session: Session, waiting: Waiting) -> None:
     if waiting.open:
         missing = brokers(tuple(waiting.missing))
         session.output.note(
-            f"A dry run waits for nobody; the election would wait up to {waiting.limit_s:g} s for {missing}."
+            f"A dry run does not wait; the election would wait up to {waiting.limit_s:g} s for {missing}."
         )
 
 

@@ -71,7 +71,7 @@ class WaitingDisplay:
 def waiting_lines(waiting: Waiting, what: str) -> Iterator[str]:
     """The moment as a few lines for a terminal."""
     yield f"Waiting for {what} of {_open(waiting)}: {_time(waiting)}"
-    yield f"  heard    {_answered(waiting.answered)}"
+    yield f"  read     {_answered(waiting.answered)}"
     for broker, reasons in waiting.missing.items():
         yield f"  missing  broker {broker}: {_why(reasons)}"
     yield f"  {_LEAVE}"
@@ -80,10 +80,10 @@ def waiting_lines(waiting: Waiting, what: str) -> Iterator[str]:
 def waiting_line(waiting: Waiting, what: str) -> str:
     """The moment as one line for a pipe."""
     if not waiting.open:
-        return f"nothing more to wait for after {waiting.passed_s:.0f} s: heard {_answered(waiting.answered)}"
+        return f"nothing more to wait for after {waiting.passed_s:.0f} s: read {_answered(waiting.answered)}"
     missing = "; ".join(f"broker {broker}: {_why(reasons)}" for broker, reasons in waiting.missing.items())
-    heard = _answered(waiting.answered)
-    return f"waiting for {what} of {_open(waiting)}, {_time(waiting)}: heard {heard}; missing {missing}"
+    read = _answered(waiting.answered)
+    return f"waiting for {what} of {_open(waiting)}, {_time(waiting)}: read {read}; missing {missing}"
 
 
 def _open(waiting: Waiting) -> str:
@@ -97,9 +97,7 @@ def _time(waiting: Waiting) -> str:
 
 
 def _answered(answered: Mapping[int, int]) -> str:
-    return (
-        ", ".join(f"broker {broker} ({partitions_in_words(count)})" for broker, count in answered.items()) or "nobody"
-    )
+    return ", ".join(f"broker {broker} ({partitions_in_words(count)})" for broker, count in answered.items()) or "none"
 
 
 def _why(reasons: Mapping[str, int]) -> str:

@@ -658,7 +658,7 @@ def test_at_a_terminal_the_plan_is_read_beside_the_document_before_anybody_is_as
 def test_a_dry_run_says_whom_the_election_would_wait_for(kelr: Kelr, carrier: Carrier) -> None:
     ran = kelr("elect", "-e", "longest_log_balanced", "orders:1", "--dry-run", "--timeout", "45", *CONNECTION)
     assert ran.code == 6
-    assert "A dry run waits for nobody; the election would wait up to 45 s for broker 1." in ran.err
+    assert "A dry run does not wait; the election would wait up to 45 s for broker 1." in ran.err
     assert carrier.plans == []
 
 

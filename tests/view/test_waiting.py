@@ -35,10 +35,10 @@ def shown(stderr: io.StringIO, *moments: Waiting) -> str:
 
 def test_in_a_pipe_a_line_is_written_whenever_something_has_changed() -> None:
     assert shown(io.StringIO(), MOMENT, replace(MOMENT, passed_s=13.4), OVER).splitlines() == [
-        "waiting for the recovery quorum of 3 partitions (orders:0-2), 12 s of 30 s: heard broker 2 (3 partitions),"
+        "waiting for the recovery quorum of 3 partitions (orders:0-2), 12 s of 30 s: read broker 2 (3 partitions),"
         " broker 3 (2 partitions); missing broker 1: unreachable (2 partitions), fenced (1 partition);"
         " broker 3: timed-out (1 partition)",
-        "nothing more to wait for after 14 s: heard broker 1 (3 partitions), broker 2 (3 partitions),"
+        "nothing more to wait for after 14 s: read broker 1 (3 partitions), broker 2 (3 partitions),"
         " broker 3 (3 partitions)",
     ]
 
@@ -60,17 +60,17 @@ def test_at_a_terminal_each_broker_that_is_missing_has_a_line() -> None:
 def test_the_lines_of_one_moment() -> None:
     assert list(waiting_lines(MOMENT, "the recovery quorum")) == [
         "Waiting for the recovery quorum of 3 partitions (orders:0-2): 12 s of 30 s",
-        "  heard    broker 2 (3 partitions), broker 3 (2 partitions)",
+        "  read     broker 2 (3 partitions), broker 3 (2 partitions)",
         "  missing  broker 1: unreachable (2 partitions), fenced (1 partition)",
         "  missing  broker 3: timed-out (1 partition)",
         "  Ctrl-C ends it: nothing has been changed.",
     ]
 
 
-def test_one_partition_is_named_and_nobody_is_a_word() -> None:
+def test_one_partition_is_named_and_none_is_a_word() -> None:
     alone = Waiting(0.0, 30.0, ORDERS[:1], answered={}, missing={1: {"fenced": 1}})
     assert waiting_line(alone, "the live replicas") == (
-        "waiting for the live replicas of orders:0, 0 s of 30 s: heard nobody; missing broker 1: fenced (1 partition)"
+        "waiting for the live replicas of orders:0, 0 s of 30 s: read none; missing broker 1: fenced (1 partition)"
     )
 
 
