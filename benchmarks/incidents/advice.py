@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-_FIRST = re.compile(r"Bring (?:broker |one of brokers )?([\d, and]+) back")
+_FIRST = re.compile(r"Start (?:brokers? )?(\d+(?:(?:, | and | or )\d+)*)\b(?! again)")
 
 
 class Do(StrEnum):

@@ -98,22 +98,20 @@ def advised(partition: int, action: str, brokers: tuple[int, ...], reason: str) 
 
 
 BACK_1 = advised(
-    0, "bring-back", (1,), "Bring broker 1 back first: it is in the ELR. If 1 cannot come back: look again."
+    0, "bring-back", (1,), "Start broker 1. After a clean shutdown, Kafka elects it. If 1 cannot return: look again."
 )
 HOLD_1 = advised(
     1,
     "hold",
     (1,),
-    "Keep broker 1 down: its log lacks 10 offsets that 3 holds. Bring 3 back first: nobody is elected by its return, so"
-    " then designate 3. If 3 cannot come back: bring 1 back, whose log is better than that of any live replica.",
+    "Keep broker 1 down: its log lacks 10 offsets that 3 holds. Start 3 first: its return elects no leader, so then"
+    " designate 3. If 3 cannot return: start 1, whose log is more complete than that of any live replica.",
 )
-FIRST_1 = advised(
-    2, "bring-back", (1, 3), "Broker 2 was said to be gone for good. Bring broker 1 back first: in the ELR."
-)
-EITHER = advised(3, "bring-back", (1, 3), "Bring one of brokers 1 and 3 back first: in the ELR.")
-START_1 = advised(4, "bring-back", (1, 3), "Start broker 1 first. It is elected the moment it is back.")
+FIRST_1 = advised(2, "bring-back", (1, 3), "Broker 2 was said to be gone for good. Start broker 1. In the ELR.")
+EITHER = advised(3, "bring-back", (1, 3), "Start broker 1 or 3. In the ELR.")
+START_1 = advised(4, "bring-back", (1, 3), "Start broker 1 first. Kafka elects it the moment it returns.")
 ELECTED_SOON = advised(5, "wait", (1,), "Kafka elects 1 at its next event for this partition: look again.")
-LED = Advised(6, False, "restore-replication", (3,), "Bring broker 3 back (3 is fenced).")
+LED = Advised(6, False, "restore-replication", (3,), "Start broker 3 (3 is fenced).")
 
 
 @pytest.mark.parametrize(
