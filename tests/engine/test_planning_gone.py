@@ -141,7 +141,7 @@ def test_the_best_log_of_those_that_are_left_is_not_called_the_best_of_all() -> 
     logs = (on_disk(log_of(1, (4, 50), hw=40)), on_disk(log_of(2, (4, 40), hw=40)), log_of(3, (4, 20), hw=20))
     snapshot = incident(leaderless(elr=(1, 2), last_known=(1,)), live=(3,), fenced=(1, 2), logs=logs)
     (left,) = plan(snapshot, without(1)).not_planned
-    assert "ends at 40, the best of those that are left" in left.reason
+    assert "ends at 40, the most complete of those that are left" in left.reason
 
 
 def test_others_that_can_come_back_are_waited_for() -> None:

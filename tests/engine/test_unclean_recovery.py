@@ -298,7 +298,7 @@ def test_each_election_under_each_strategy() -> None:
             assert (outcome(found, kind).elected, outcome(found, kind).elected_by) == (2, ElectedBy.LONGEST_LOG)
             assert steps(outcome(found, kind))[-1] == ("unclean-recovery", True)
         balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
-        assert (balanced.elected, balanced.waits_for, balanced.note) == (None, (1,), "needs broker 1 live")
+        assert (balanced.elected, balanced.waits_for, balanced.note) == (None, (1,), "waits for 1")
         designations = [one for one in found.elections if one.election is ElectionType.DESIGNATION]
         assert [(one.designate, one.elected, one.elected_by) for one in designations] == [
             (3, 3, ElectedBy.DESIGNATION),
