@@ -177,7 +177,7 @@ REAL = (
 )
 """On real Kafka: what starts, ends and waits for Java. REAL is one lab for all of them."""
 LIKE_OTHERS = {
-    "context remove", "context show", "context use",
+    "context current", "context delete", "context remove", "context show", "context use", "options",
     "fleet assess", "fleet exposure", "fleet report",
     "lab advance", "lab allow", "lab deny", "lab expire", "lab fault", "lab flush", "lab heal", "lab lose-cache",
     "lab partition", "lab resume",

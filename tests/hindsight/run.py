@@ -337,10 +337,12 @@ def advice_judged(
     told_false = taken_for_false(world, sight)
     for address, state in sorted(world.partitions.items()):
         if state.leader is None:
-            yield _advice(address, followed, truth[address], could.get(address, ()), known=address in known)
-            rescued = _rescued(address, followed, truth[address], snapshot)
             said = "it says that it takes unclean.leader.election.enable as false"
-            yield replace(rescued, verdict=Verdict.OPEN, truth=said) if address.topic in told_false else rescued
+            for found in (
+                _advice(address, followed, truth[address], could.get(address, ()), known=address in known),
+                _rescued(address, followed, truth[address], snapshot),
+            ):
+                yield replace(found, verdict=Verdict.OPEN, truth=said) if address.topic in told_false else found
 
 
 def what_if_judged(world: World, sight: Sight, snapshot: Snapshot) -> Iterator[Judged]:
