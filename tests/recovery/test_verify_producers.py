@@ -49,7 +49,7 @@ class Brokers:
     asked: list[str] = field(default_factory=list)
 
     def exchange(self, node: Any, request: Any, **_timeout: float | None) -> Any:
-        name = type(request).__name__.removesuffix("Request")
+        name = request.name
         self.asked.append(f"{name} {node}")
         answers: dict[str, Callable[[Any], Any]] = {
             "DescribeProducers": self._producers,

@@ -169,7 +169,7 @@ class Client:
         """The answers, and the connection where it can be used further."""
         if node in self._names.unresolved:
             return None, [self._names.unresolved[node]] * len(requests)
-        if connection is not None and connection.expired:
+        if connection is not None and connection.over:
             connection.close()
             connection = None
         if connection is None:

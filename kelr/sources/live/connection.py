@@ -6,6 +6,7 @@ later requests, and is kept until it is wanted.
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import time
@@ -131,9 +132,17 @@ class Connection:
         return connection
 
     @property
-    def expired(self) -> bool:
-        """Whether its login is so old that the broker is about to end it."""
-        return self._ends_at is not None and time.monotonic() >= self._ends_at
+    def over(self) -> bool:
+        """Whether nothing can be sent over it any more: its login is so old that the broker is about to end it, or
+        something came that nobody asked for, which is the other side's end. Whatever is sent then may be lost, and
+        nobody could say whether it was."""
+        if self._ends_at is not None and time.monotonic() >= self._ends_at:
+            return True
+        if self._waiting:
+            return False
+        waits = select.poll()
+        waits.register(self._socket, select.POLLIN)
+        return bool(waits.poll(0))
 
     def close(self) -> None:
         """End it."""
