@@ -195,7 +195,9 @@ def test_all_nodes_logs_say_what_the_cluster_says(lab_43: Lab, incident: list[Sa
                 cluster.topic_configs(topics), on_record.topic_configs(topics)
             )
     config = on_record.topic_configs([TOPIC])[TOPIC]
-    assert config == TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.TOPIC, None, ("compact",))
+    assert config == TopicConfig(
+        1, ConfigSource.TOPIC, True, ConfigSource.TOPIC, None, ("compact",), remote_storage=False
+    )
 
 
 def brokers_of(cluster: Cluster) -> list[tuple[object, ...]]:
