@@ -355,7 +355,7 @@ _NOT_SHOWN = "1 topic could not be described: {topic} next: the principal needs 
 _C, _T = AclResource.CLUSTER, AclResource.TOPIC
 _LOOKS = {
     (_C, AclOperation.DESCRIBE): f"a reassignment is under way is not known ({_NO_REASSIGNMENTS})",
-    (_T, AclOperation.READ): f"epochs not known ({_NO_EPOCHS})",
+    (_T, AclOperation.READ): f"not known: {_NO_EPOCHS}",
     (_T, AclOperation.DESCRIBE_CONFIGS): f"configs of topic {TOPIC} could not be read ({_NO_CONFIGS})",
 }
 _SAVES = {
