@@ -63,22 +63,24 @@ def errors(ctx: typer.Context, code: Code = None) -> None:
 
 
 def _of_kafka(name: str) -> Entry | None:
-    """An error that brokers and controllers answer, by Kafka's name, as its clients describe it."""
-    from kafka.errors import kafka_errors  # noqa: PLC0415 - not for --help
+    """An error that brokers and controllers answer, by Kafka's name, in librdkafka's words."""
+    from confluent_kafka import KafkaError  # noqa: PLC0415 - not for --help
 
     from kelr.errors.catalogue import Entry  # noqa: PLC0415 - as above
+    from kelr.protocol.error_codes import CODES  # noqa: PLC0415
+    from kelr.sources.live.failures import RETRIABLE  # noqa: PLC0415
 
-    found = next((one for one in kafka_errors.values() if one.message == name), None)
-    if found is None:
+    code = CODES.get(name)
+    if code is None:
         return None
-    again = "kelr asks again by itself; if it lasts, the server log of that broker may say why."
     refused = "AUTHORIZATION" in name
     acls = "Give this principal the ACL: `kelr doctor --acls` names what each command needs."
+    again = "kelr asks again by itself; if it lasts, the server log of that broker may say why."
     return Entry(
         name,
         ExitCode.NOT_AUTHORIZED if refused else ExitCode.PARTLY_DONE,
-        f"Kafka's error {found.errno}",
-        found.description.rstrip(".") + ".",
+        f"Kafka's error {code}",
+        KafkaError(code).str().removeprefix("Broker: ") + ".",
         "A broker or controller answered it.",
-        acls if refused else again if found.retriable else "Look at the server log of that broker or controller.",
+        acls if refused else again if name in RETRIABLE else "Look at the server log of that broker or controller.",
     )
