@@ -117,7 +117,9 @@ class DecisionReport:
     def _show(self, summary: Summary, *, of: int = 0) -> None:
         self._output.end_progress()
         if summary.count:
-            for line in (*self._explanation.other_rules(self._telling), *summary.lines(self._output.width, of=of)):
+            plan = self._output.next_command(("recover", "plan"))
+            lines = summary.lines(self._output.width, of=of, plan=plan)
+            for line in (*self._explanation.other_rules(self._telling), *lines):
                 self._output.line(line)
 
     def add(self, rows: Sequence[Explained]) -> None:

@@ -8,9 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from kelr.engine import needs_a_look
 from kelr.engine.words import agree, brokers, joined
-from kelr.model import WORST_FIRST, AdviceAction, Decision, Grade, Loss, Situation
+from kelr.model import (
+    LOG_TYPES,
+    WORST_FIRST,
+    AdviceAction,
+    Candidate,
+    Decision,
+    Grade,
+    NotHeard,
+    Situation,
+    Unheard,
+)
 from kelr.page.words import count
 from kelr.view.broker_order import unwelcome
 from kelr.view.columns import Column
@@ -19,6 +31,7 @@ from kelr.view.explain_loss import best_election
 from kelr.view.rich_lines import IN_A_PIPE, lines_of, rich_text, table_lines
 from kelr.view.styled import Span, Style, Text, plain
 
+_SAVE = "save, "
 _MOST_TOPICS = 3
 _MOST_RANGES = 4
 """Ranges of partitions that a topic is named with; of one with more, the number is told."""
@@ -52,40 +65,63 @@ class _Group:
     situation: Text
     place: int
     do: str
+    starts: frozenset[int] = frozenset()
+    """The brokers that this starts."""
     count: int = 0
     at_least: int = 0
     more: bool = False
     """Whether more may be lost than is counted."""
+    unknown: bool = False
+    """Whether nothing bounds what one of them loses."""
     led: bool = True
+    warned: bool = False
+    """Whether something is to be done before one of `starts` starts."""
+
+    @property
+    def done(self) -> str:
+        """What to do, which does not stand alone where something comes first."""
+        do = self.do.removeprefix(_SAVE)
+        return f"as above, {do}" if self.warned and do.startswith("start ") else self.do
 
     @property
     def loss(self) -> Text:
         if self.led:
             return plain("-")
-        if not self.at_least:
-            return (Span("UNKNOWN", Style.BAD),) if self.more else plain("none")
-        return plain(f"{self.at_least:,}{'+' if self.more else ''} {agree(self.at_least, 'offset', 'offsets')}")
+        number = f"{self.at_least:,}{'+' if self.more else ''} {agree(self.at_least, 'offset', 'offsets')}"
+        if self.unknown or (self.more and not self.at_least):
+            return (Span(f"UNKNOWN ({number})" if self.at_least else "UNKNOWN", Style.BAD),)
+        return plain(number if self.at_least else "none")
 
 
 class Summary:
     """What is to be said of many partitions; `add` them, then print `lines`."""
 
     def __init__(self) -> None:
-        self._situations: Counter[Situation] = Counter()
+        self._named: Counter[str] = Counter()
+        """How many are what they are counted as in the first line."""
         self._groups: dict[tuple[str, str], _Group] = {}
         self._topics: dict[str, _Topic] = {}
         self._unreachable: set[int] = set()
-        self._wanted: Counter[tuple[int, ...]] = Counter()
-        """How many partitions without leader get one as soon as any of these is started."""
+        self._wanted: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+        """How many partitions without leader wait for these brokers, and get one as soon as any of the latter starts.
+        """
         self._unwelcome: Counter[int] = Counter()
         """How many need that this broker stays down until they have a leader, or their logs are read."""
         self._unread: Counter[int] = Counter()
         """How many would be led by this broker on its return, even if its log was cut, and nobody has read that."""
-
+        self._read_again: Counter[int] = Counter()
+        """How many wait for this broker, or keep it down, and what was read of its disk is not believed."""
         self._saved_first: Counter[int] = Counter()
-        """How many have records that are to be saved before this broker starts: its return truncates them."""
+        """How many have records to be saved before this broker starts: its return truncates them, or its disk may hold
+        the only copy."""
+        self._to_save = 0
+        """How many have records to be saved, whatever starts."""
         self._crashed: set[int] = set()
-        """Brokers to start whose logs nobody has read, and that Kafka elects after a machine crash, too."""
+        """Brokers that some partition waits for, whose logs nobody has read, and after whose machine's crash Kafka may
+        elect a worse log."""
+        self._crashed_and_read: dict[int, str] = {}
+        """Others whose logs were read and whose unclean return elects another one than a clean one; a partition that
+        tells."""
 
     def add(self, rows: Iterable[Explained]) -> None:
         for row in rows:
@@ -93,137 +129,163 @@ class Summary:
 
     def _add(self, row: Explained) -> None:
         decision = row.decision
-        self._situations[decision.situation] += 1
+        if decision.situation is Situation.HEALTHY and decision.advice.action is AdviceAction.NOTHING:
+            return
+        self._named[_named(decision)] += 1
         self._topics.setdefault(decision.topic, _Topic()).add(decision.partition)
         self._unreachable.update(one.replica for one in decision.candidates if row.unreachable(one.replica))
-        unread = _led_by_an_unread_log(decision)
-        if unread is not None:
+        again, unread = _to_read_again(row), _led_by_an_unread_log(decision)
+        self._read_again.update(again)
+        if not again and unread is not None:
             self._unread[unread] += 1
-        elif decision.advice.action is AdviceAction.BRING_BACK and decision.advice.replica is not None:
-            self._wanted[decision.advice.start or (decision.advice.replica,)] += 1
-        for broker in {*unwelcome(decision)} - {unread}:
-            self._unwelcome[broker] += 1
-        first = decision.advice.replica
-        if decision.advice.rescue and first is not None and decision.leader is None:
-            self._saved_first[first] += 1
-        if unread is None and first is not None and _is_elected_even_if_cut(decision, first):
-            self._crashed.add(first)
-        self._count(row, f"keep {unread} down" if unread is not None else _do(decision))
+        read = again or ({unread} - {None})
+        started = _started(decision)
+        if started and not read:
+            self._wanted[started, _that_elect(decision, started)] += 1
+        self._unwelcome.update({*unwelcome(decision), *_spoilers(decision)} - read)
+        self._crashed.update(_worse_after_a_crash(decision))
+        for broker in filter(partial(_elects_another_after_a_crash, decision), started):
+            self._crashed_and_read.setdefault(broker, f"{decision.topic}:{decision.partition}")
+        if decision.advice.rescue:
+            self._to_save += 1
+            self._saved_first.update(_out(decision))
+        do = _do(decision)
+        if again and decision.advice.action is AdviceAction.BRING_BACK:
+            do = f"read disk {joined(sorted(again))} again"
+        elif unread is not None:
+            do = f"keep {unread} down"
+        self._count(row, do)
 
     def _count(self, row: Explained, do: str) -> None:
         situation = situation_text(row)
         name = "".join(span.text for span in situation)
         place = WORST_FIRST.index(row.decision.situation)
-        group = self._groups.setdefault((name, do), _Group(situation, place, do))
+        group = self._groups.setdefault((name, do), _Group(situation, place, do, _starts(row.decision)))
         group.count += 1
         if row.decision.leader is None:
             group.led = False
-            known, more = _least(row.decision)
+            known, more, unknown = _least(row.decision)
             group.at_least, group.more = group.at_least + known, group.more or more
+            group.unknown = group.unknown or unknown
 
     @property
     def count(self) -> int:
-        return self._situations.total()
+        return self._named.total()
 
-    def lines(self, width: int | None, *, of: int) -> Iterator[Text]:
+    def lines(self, width: int | None, *, of: int, plan: str) -> Iterator[Text]:
         """The summary as lines.
 
         Args:
             of: how many partitions were looked at, healthy ones too; 0 where that is not known.
+            plan: the command that says of each partition how to save its records.
         """
         columns = width or IN_A_PIPE
         for text in (self._counts(of), self._away()):
             yield from lines_of(rich_text(text), width=columns) if text else ()
         yield plain("")
-        order = list(self._order(columns))
+        before, order = list(self._before(columns, plan)), list(self._order())
+        if before:
+            yield (Span("Before any broker starts:", Style.HEADING),)
+            yield from before
+            yield plain("")
         if order:
-            starts = any(self._in_order())
-            head = "Start in this order; run kelr explain after each:" if starts else "Before any broker starts:"
+            head = f"{'Then start' if before else 'Start'} in this order; run kelr explain after each:"
             yield (Span(head, Style.HEADING),)
             yield from order
             yield plain("")
         rows = sorted(self._groups.values(), key=lambda group: (group.place, -group.count, group.do))
+        warned = {*self._down, *self._saved_first, *self._crashed, *self._crashed_and_read}
+        for group in rows:
+            group.warned = bool(group.starts & warned)
         yield from table_lines(_COLUMNS, rows, width=columns)
         yield from lines_of(rich_text(self._most_affected()), width=columns)
 
     def _counts(self, seen: int) -> Text:
         """``2,333 of 48,120 partitions need action: 1,904 leaderless, 429 under min ISR.``"""
-        leaderless = sum(group.count for group in self._groups.values() if not group.led)
-        named = {
-            "leaderless": leaderless,
-            "with a leader that is not live": self._situations[Situation.LEADER_NOT_LIVE],
-            "under min ISR": self._situations[Situation.UNDER_MIN_ISR],
-            "healthy but with unsaved records": self._situations[Situation.HEALTHY],
-        }
         total = self.count
-        named["UNKNOWN"] = total - sum(named.values())
-        parts = ", ".join(f"{number:,} {what}" for what, number in named.items() if number)
+        parts = ", ".join(f"{self._named[what]:,} {what}" for what in _NAMES if self._named[what])
         of = f" of {seen:,}" if seen > total else ""
-        return (
-            Span(f"{total:,}{of} {agree(total, 'partition needs', 'partitions need')} action: {parts}.", Style.HEADING),
-        )
+        noun = agree(seen if of else total, "partition", "partitions")
+        return (Span(f"{total:,}{of} {noun} {agree(total, 'needs', 'need')} action: {parts}.", Style.HEADING),)
 
     def _away(self) -> Text:
         away = sorted(self._unreachable)
         return plain(f"{brokers(away).capitalize()} {agree(len(away), 'is', 'are')} unreachable.") if away else ()
 
-    def _order(self, columns: int) -> Iterator[Text]:
-        """Brokers to start, whoever returns the most leaders first; then those that stay down."""
-        started = list(self._in_order())
-        for number, (broker, led) in enumerate(started, start=1):
-            what = f"returns leaders to up to {count(led, 'partition')}" if number == 1 else f"up to {led:,}"
-            yield plain(f"  {number}. broker {broker:<4}  {what}")
-        for broker, _ in started:
-            if self._saved_first[broker]:
-                where = count(self._saved_first[broker], "partition")
-                yield from _indented(
-                    f"First save what broker {broker}'s return truncates on {where}: kelr explain has the command.",
-                    columns,
-                )
-            if broker in self._crashed:
-                yield from _indented(
-                    f"If broker {broker}'s machine crashed, read its disk first: Kafka elects it even then.",
-                    columns,
-                )
+    def _before(self, columns: int, plan: str) -> Iterator[Text]:
+        """What comes before any broker starts: what to save, whose disks to read, and who stays down."""
+        if self._to_save:
+            where, away = count(self._to_save, "partition"), sorted(self._saved_first)
+            when = f" before {brokers(away)} {agree(len(away), 'starts', 'start')}" if away else ""
+            why = "a return may truncate them, or a disk hold the only copy"
+            yield from _indented(f"First save records of {where}{when}: {why}. The plan has the commands:", columns)
+            yield [Span("    "), Span(plan, Style.COMMAND)]
+        for broker in sorted(self._crashed - {*self._unread, *self._read_again}):
+            text = f"If broker {broker}'s machine crashed, read its disk first: Kafka may elect a worse log then."
+            yield from _indented(text, columns)
+            yield [Span("    "), Span(_collect(broker), Style.COMMAND)]
+        for broker, target in sorted(self._crashed_and_read.items()):
+            yield from _indented(
+                f"If broker {broker}'s machine crashed, its return elects another: first run kelr explain {target}.",
+                columns,
+            )
         for broker in sorted(self._down):
             yield from self._kept_down(broker, columns)
 
+    def _order(self) -> Iterator[Text]:
+        """Brokers to start, whoever returns the most leaders first."""
+        for number, (broker, led, waiting) in enumerate(self._in_order(), start=1):
+            said = []
+            if led:
+                said = [f"returns leaders to up to {count(led, 'partition')}" if number == 1 else f"up to {led:,}"]
+            if waiting:
+                where = f"{waiting:,} more" if led else count(waiting, "partition")
+                said.append(f"on {where} its return elects nobody: run kelr explain then")
+            head = f"  {number}. broker {broker:<4}  "
+            for line, text in enumerate(said):
+                yield plain(f"{' ' * len(head) if line else head}{text}")
+
     @property
     def _down(self) -> set[int]:
-        return {*self._unwelcome, *self._unread}
+        return {*self._unwelcome, *self._unread, *self._read_again}
 
-    def _in_order(self) -> Iterator[tuple[int, int]]:
-        """Brokers with how many partitions each gives a leader that none before it does, the most first."""
+    def _in_order(self) -> Iterator[tuple[int, int, int]]:
+        """Brokers with how many partitions each gives a leader that none before it does, the most first, and how many
+        wait for it without getting one by its return."""
         wanted = self._wanted.copy()
         while wanted:
-            gains: Counter[int] = Counter()
-            for start, number in wanted.items():
-                gains.update({broker: number for broker in start if broker not in self._down})
+            gains: dict[int, list[int]] = {}
+            for (start, elect), number in wanted.items():
+                for broker in start:
+                    if broker not in self._down:
+                        gains.setdefault(broker, [0, 0])[broker not in elect] += number
             if not gains:
                 return
-            broker = min(gains, key=lambda one: (-gains[one], one))
-            yield broker, gains[broker]
-            wanted = Counter({start: number for start, number in wanted.items() if broker not in start})
+            broker = min(gains, key=lambda one: (-gains[one][0], -gains[one][1], one))
+            yield broker, gains[broker][0], gains[broker][1]
+            wanted = Counter({key: number for key, number in wanted.items() if broker not in key[0]})
 
     def _kept_down(self, broker: int, columns: int) -> Iterator[Text]:
         said = []
+        if self._read_again[broker]:
+            said.append("Its disk was read before it last ran, or its log was cut.")
         if self._unread[broker]:
             said.append(f"Kafka elects it on {count(self._unread[broker], 'partition')} even if its log was cut.")
         if self._unwelcome[broker]:
             said.append(
                 f"Its return elects, or may elect, a worse leader on {count(self._unwelcome[broker], 'partition')}."
             )
-        waiting = sum(number for start, number in self._wanted.items() if broker in start)
+        waiting = sum(number for (start, _), number in self._wanted.items() if broker in start)
         if waiting:
             said.append(f"{count(waiting, 'partition')} {agree(waiting, 'waits', 'wait')} for it: start it after that.")
         head = f"  Keep {broker} down   "
         text = " ".join(said)
         for number, line in enumerate(lines_of(rich_text(plain(text)), width=max(columns - len(head), 20))):
             yield [Span(head if number == 0 else " " * len(head)), *line]
-        if self._unread[broker]:
-            command = f"kelr recover collect --log-dir DIRECTORY --out broker-{broker}.kelr"
-            yield [Span(" " * len(head)), Span("Read its disk first:")]
-            yield [Span(" " * len(head)), Span(command, Style.COMMAND)]
+        if self._read_again[broker] or self._unread[broker]:
+            how = "Read it again while it is down:" if self._read_again[broker] else "Read its disk first:"
+            yield [Span(" " * len(head)), Span(how)]
+            yield [Span(" " * len(head)), Span(_collect(broker), Style.COMMAND)]
 
     def _most_affected(self) -> Text:
         worst = sorted(self._topics.items(), key=lambda one: (-one[1].count, one[0]))
@@ -236,51 +298,160 @@ _COLUMNS: tuple[Column[_Group], ...] = (
     Column("count", "PARTITIONS", text=lambda group: plain(f"{group.count:,}"), right=True),
     Column("situation", "SITUATION (worst first)", text=lambda group: group.situation),
     Column("loss", "LOSS IF ELECTED", text=lambda group: group.loss),
-    Column("do", "DO", text=lambda group: plain(group.do)),
+    Column("do", "DO", text=lambda group: plain(group.done)),
 )
 
 
+_LEADERLESS = "leaderless"
+_NOT_LIVE = "with a leader that is not live"
+_UNDER_MIN_ISR = "under min ISR"
+_UNSAVED = "healthy but with unsaved records"
+_PERHAPS_UNSAVED = "healthy but perhaps with unsaved records"
+_SILENT = "healthy but with a broker that does not answer"
+_UNKNOWN = "UNKNOWN"
+_NAMES = (_LEADERLESS, _NOT_LIVE, _UNDER_MIN_ISR, _UNSAVED, _PERHAPS_UNSAVED, _SILENT, _UNKNOWN)
+_LED = {
+    Situation.LEADER_NOT_LIVE: _NOT_LIVE,
+    Situation.UNDER_MIN_ISR: _UNDER_MIN_ISR,
+}
+
+
+def _named(decision: Decision) -> str:
+    """What a partition counts as."""
+    if decision.leader is None:
+        return _LEADERLESS
+    if decision.situation is Situation.HEALTHY:
+        if needs_a_look(decision):
+            return _UNSAVED
+        return _PERHAPS_UNSAVED if decision.advice.rescue else _SILENT
+    return _LED.get(decision.situation, _UNKNOWN)
+
+
 def _indented(text: str, columns: int) -> Iterator[Text]:
-    for line in lines_of(rich_text(plain(text)), width=columns - 5):
-        yield [Span(" " * 5), *line]
+    for line in lines_of(rich_text(plain(text)), width=columns - 2):
+        yield [Span("  "), *line]
 
 
-def _is_elected_even_if_cut(decision: Decision, broker: int) -> bool:
-    """Whether the advice is to start a broker whose log nobody has read, and Kafka elects it after an unclean shutdown,
-    too, with what its log holds then."""
-    read = any(one.heard for one in decision.candidates if one.replica == broker)
-    unclean = (one for one in decision.forecasts if one.replica == broker == one.elected and not one.clean)
-    may_lose = any(one.loss is None or one.loss.grade is not Grade.PROVEN_NONE for one in unclean)
-    return decision.advice.action is AdviceAction.BRING_BACK and not read and may_lose
+def _collect(broker: int) -> str:
+    return f"kelr recover collect --log-dir DIRECTORY --out broker-{broker}.kelr"
+
+
+def _started(decision: Decision) -> tuple[int, ...]:
+    """The brokers that the advice is to start; empty where it is another, or speaks of any."""
+    advice = decision.advice
+    if advice.action is not AdviceAction.BRING_BACK or advice.replica is None:
+        return ()
+    return advice.start or (advice.replica,)
+
+
+def _starts(decision: Decision) -> frozenset[int]:
+    """Those that the table says to start: where somebody leads, brokers that are down."""
+    if decision.advice.action is AdviceAction.RESTORE_REPLICATION:
+        return frozenset(_out(decision))
+    return frozenset(_started(decision))
+
+
+def _that_elect(decision: Decision, started: Sequence[int]) -> tuple[int, ...]:
+    """Those of them whose return elects somebody, or may."""
+    elect = {one.replica for one in decision.forecasts if one.elected is not None} | {decision.elected}
+    return tuple(one for one in started if one in elect)
+
+
+def _out(decision: Decision) -> set[int]:
+    """Brokers that are down and follow whoever leads then: all of them where nobody does."""
+    led = decision.leader is not None
+    return {one.replica for one in decision.candidates if not one.live and not (led and one.in_isr)}
+
+
+def _candidate(decision: Decision, broker: int) -> Candidate | None:
+    return next((one for one in decision.candidates if one.replica == broker), None)
+
+
+def _heard(decision: Decision, broker: int) -> bool:
+    found = _candidate(decision, broker)
+    return found is not None and found.heard
+
+
+def _to_read_again(row: Explained) -> set[int]:
+    """Brokers that the advice is to start, or to keep down, and of which readings are contradicted by what others hold
+    or the controller records."""
+    decision = row.decision
+    if decision.leader is not None:
+        return set()
+    doubted = {
+        one.replica
+        for one in row.logs
+        if isinstance(one, NotHeard) and one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}
+    }
+    return doubted & {*_started(decision), *decision.advice.keep_down}
+
+
+def _spoilers(decision: Decision) -> Iterator[int]:
+    """Brokers that the advice does not start, and whose return elects somebody beside what it comes to."""
+    advice = decision.advice
+    if decision.leader is not None:
+        return
+    if advice.action in {AdviceAction.LONGEST_LOG_BALANCED, AdviceAction.LONGEST_LOG_AGGRESSIVE}:
+        aims = {one.elected for one in decision.elections if one.election in LOG_TYPES} | {advice.designate}
+    elif _started(decision):
+        aims = {*_started(decision)}
+    else:
+        return
+    for one in decision.forecasts:
+        if one.elected not in {None, *aims} and one.replica not in _started(decision):
+            yield one.replica
+
+
+def _worse_after_a_crash(decision: Decision) -> Iterator[int]:
+    """Brokers that the advice waits for, whose logs nobody has read, and whose return after an unclean shutdown is not
+    known to lose nothing, whomever it elects."""
+    waits = decision.advice.action is AdviceAction.WAIT and decision.advice.replica is not None
+    for broker in (decision.advice.replica,) if waits else _started(decision):
+        found = None if broker is None else _candidate(decision, broker)
+        if broker is None or found is None or found.live or found.heard:
+            continue
+        unclean = [one for one in decision.forecasts if one.replica == broker and not one.clean]
+        safe = [one.loss is not None and one.loss.grade is Grade.PROVEN_NONE for one in unclean]
+        if not safe or not all(safe):
+            yield broker
+
+
+def _elects_another_after_a_crash(decision: Decision, broker: int) -> bool:
+    """Whether a broker whose log was read elects another one after an unclean shutdown than after a clean one."""
+    elected = {one.elected for one in decision.forecasts if one.replica == broker}
+    return _heard(decision, broker) and len(elected) > 1
 
 
 def _led_by_an_unread_log(decision: Decision) -> int | None:
-    """The broker to start whose return Kafka answers with its election though no place in ISR or ELR vouches for its
-    log, which nobody has read; None where that is not so."""
+    """The broker to start whose return after an unclean shutdown Kafka answers with its election, though no place in
+    ISR or ELR vouches for its log, which nobody has read; None where that is not so."""
     advice = decision.advice
-    if advice.action is not AdviceAction.BRING_BACK or advice.replica is None:
+    if advice.action is not AdviceAction.BRING_BACK or advice.replica is None or _heard(decision, advice.replica):
         return None
-    read = any(one.heard for one in decision.candidates if one.replica == advice.replica)
-    returns = [one for one in decision.forecasts if one.replica == advice.replica and one.elected == one.replica]
+    returns = [one for one in decision.forecasts if one.replica == one.elected == advice.replica]
     proven = any(one.loss is not None and one.loss.grade is Grade.PROVEN_NONE for one in returns)
-    return None if read or proven or not returns else advice.replica
+    unclean = any(not one.clean for one in returns)
+    return advice.replica if unclean and not proven else None
 
 
-def _least(decision: Decision) -> tuple[int, bool]:
-    """How many offsets the best election loses at least, and whether it may be more."""
+def _least(decision: Decision) -> tuple[int, bool, bool]:
+    """How many offsets the best election loses at least, whether it may be more, and whether nothing bounds it."""
     outcome = best_election(decision)
-    loss: Loss | None = None if outcome is None else outcome.loss
+    loss = None if outcome is None else outcome.loss
     if loss is None or loss.total is None:
-        return 0, True
-    return loss.total.at_least, not loss.total.exact
+        return 0, True, True
+    return loss.total.at_least, not loss.total.exact, not loss.counted or loss.total.at_most is None
 
 
 def _do(decision: Decision) -> str:
     """What the advice comes to, in a few words."""
     advice = decision.advice
     if advice.action is AdviceAction.BRING_BACK and advice.replica is not None and not advice.stop:
-        saved = "save, " if advice.rescue else ""
-        return f"{saved}start {joined(sorted(advice.start or (advice.replica,)), 'or')}"
+        saved = _SAVE if advice.rescue else ""
+        returns = [one for one in decision.forecasts if one.replica in _started(decision)]
+        designated = returns and all(one.elected is None and one.then is not None for one in returns)
+        then = ", then designate" if designated else ""
+        return f"{saved}start {joined(sorted(_started(decision)), 'or')}{then}"
     if advice.stop:
         return f"stop {joined(sorted(advice.stop))}: kelr explain"
     if advice.action is AdviceAction.HOLD:

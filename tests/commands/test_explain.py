@@ -53,19 +53,23 @@ SUMMARY = """\
 4 of 5 partitions need action: 2 leaderless, 1 under min ISR, 1 UNKNOWN.
 Broker 1 is unreachable.
 
-Start in this order; run kelr explain after each:
-  1. broker 1     returns leaders to up to 1 partition
-     First save what broker 1's return truncates on 1 partition: kelr explain
-     has the command.
-     If broker 1's machine crashed, read its disk first: Kafka elects it even
-     then.
+Before any broker starts:
+  First save records of 2 partitions before broker 1 starts: a return may
+  truncate them, or a disk hold the only copy. The plan has the commands:
+    kelr recover plan -b kafka:9092
+  If broker 1's machine crashed, read its disk first: Kafka may elect a worse
+  log then.
+    kelr recover collect --log-dir DIRECTORY --out broker-1.kelr
   Keep 4 down   Kafka elects it on 1 partition even if its log was cut.
                 Read its disk first:
                 kelr recover collect --log-dir DIRECTORY --out broker-4.kelr
 
+Then start in this order; run kelr explain after each:
+  1. broker 1     returns leaders to up to 1 partition
+
 PARTITIONS  SITUATION (worst first)        LOSS IF ELECTED  DO
          1  waiting-for-last-known-leader  UNKNOWN          keep 4 down
-         1  waiting-for-elr                UNKNOWN          save, start 1
+         1  waiting-for-elr                UNKNOWN          as above, start 1
          1  under-min-isr                  -                save records
          1  unknown                        -                kelr explain
 Most affected: orders:1-2, payments:0, secret:0.

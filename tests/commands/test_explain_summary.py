@@ -1,0 +1,94 @@
+"""``kelr explain`` of many partitions: whoever follows its summary alone loses nothing that could be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from kelr.commands import explaining
+from kelr.model import LogAnswer, NotHeard, PartitionState, Snapshot, Unheard
+from tests.commands.conftest import Kelr, in_one_line
+from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
+
+Summed = Callable[..., str]
+
+COLLECT = "kelr recover collect --log-dir DIRECTORY --out broker-{}.kelr"
+UNREAD = (log_of(2, (2, 100)), log_of(3, (2, 50)), silent(4))
+IN_THE_ELR = leaderless((2, 3, 4), elr=(4,), last_known=(2,))
+
+
+@pytest.fixture
+def summed(kelr: Kelr, cluster: Callable[[Snapshot], None], monkeypatch: pytest.MonkeyPatch) -> Summed:
+    """The summary of these partitions with these logs, in one line."""
+    monkeypatch.setattr(explaining, "MOST_IN_FULL", 0)
+
+    def run(*rows: tuple[PartitionState, Sequence[LogAnswer]], down: int, elr: bool = True) -> str:
+        brokers = cluster_of(live={1, 2, 3, 4} - {down}, fenced=(down,), elr=elr)
+        states = [replace(state, partition=number) for number, (state, _) in enumerate(rows)]
+        one = snapshot_of(states[0], brokers)
+        logs = {state.address: tuple(answers) for state, (_, answers) in zip(states, rows, strict=True)}
+        cluster(replace(one, partitions=tuple(states), logs=logs))
+        ran = kelr("explain", "orders", "-b", "kafka:9092")
+        return in_one_line(ran.out if ran.out else ran.err)
+
+    return run
+
+
+def led(**changes: object) -> PartitionState:
+    return replace(leaderless((2, 3, 4), isr=(2, 3)), leader=2, **changes)  # type: ignore[arg-type]
+
+
+def test_a_disk_with_unsaved_records_is_saved_before_others_have_its_broker_started(summed: Summed) -> None:
+    out = summed((led(recovering=True), UNREAD), (leaderless((2, 3, 4), isr=(4,)), UNREAD), down=4, elr=False)
+    first = "First save records of 1 partition before broker 4 starts: a return may truncate them, or a disk hold the"
+    assert f"Before any broker starts: {first} only copy. The plan has the commands: kelr recover plan -b" in out
+    assert out.index("First save") < out.index("Then start in this order; run kelr explain after each: 1. broker 4")
+    assert "as above, start 4" in out
+
+
+def test_a_crash_is_asked_about_where_another_would_be_elected_after_it(summed: Summed) -> None:
+    out = summed((IN_THE_ELR, UNREAD), down=4)
+    assert "If broker 4's machine crashed, read its disk first: Kafka may elect a worse log then. " in out
+    assert f"{COLLECT.format(4)} Then start in this order" in out
+    assert "Keep 4 down" not in out
+
+
+def test_of_a_read_disk_that_does_not_tell_of_its_shutdown_a_partition_is_named(summed: Summed) -> None:
+    out = summed((IN_THE_ELR, (*UNREAD[:2], log_of(4, (2, 100)))), down=4)
+    assert "If broker 4's machine crashed, its return elects another: first run kelr explain orders:0." in out
+    assert "recover collect" not in out
+
+
+def test_healthy_partitions_need_no_action(summed: Summed) -> None:
+    same = (log_of(2, (2, 100)), log_of(3, (2, 100)), log_of(4, (2, 100)))
+    out = summed((led(), same), (leaderless((2, 3, 4), isr=(4,)), UNREAD), down=4)
+    assert out.startswith("1 of 2 partitions needs action: 1 leaderless.")
+    assert "healthy" not in out
+    alone = summed((led(), same), down=1)
+    assert alone.startswith("No action needed: the partition has a live leader and meets min ISR.")
+
+
+def test_a_disk_that_is_not_believed_is_read_again(summed: Summed) -> None:
+    doubted = NotHeard(4, Unheard.DOUBTFUL, "its disk is not believed", 0)
+    out = summed((IN_THE_ELR, (*UNREAD[:2], doubted)), down=4)
+    assert "Keep 4 down Its disk was read before it last ran, or its log was cut. Read it again while it is" in out
+    assert f"down: {COLLECT.format(4)}" in out
+    assert "even if its log was cut" not in out
+    assert "in this order" not in out
+    assert "read disk 4 again" in out
+
+
+def test_a_loss_that_nothing_bounds_is_not_hidden_by_one_that_is_counted(summed: Summed) -> None:
+    parted = (log_of(2, (0, 50), (2, 60)), log_of(3, (0, 50), (1, 134)), silent(4))
+    ahead = (log_of(2, (2, 100), hw=60), log_of(3, (2, 50)), silent(4))
+    out = summed((IN_THE_ELR, ahead), (IN_THE_ELR, parted), down=4)
+    assert "2 waiting-for-elr UNKNOWN (10+ offsets) as above, start 4" in out
+
+
+def test_a_return_that_elects_nobody_is_not_said_to_bring_leaders(summed: Summed) -> None:
+    logs = (log_of(2, (1, 50)), log_of(3, (1, 50)), log_of(4, (1, 100)))
+    out = summed((leaderless((2, 3, 4)), logs), (leaderless((2, 3, 4), isr=(4,)), UNREAD), down=4)
+    assert "1. broker 4 returns leaders to up to 1 partition on 1 more its return elects nobody: run kelr" in out
+    assert "as above, start 4, then designate" in out
