@@ -173,7 +173,7 @@ def _to_replay(plan: Plan, path: Path) -> list[Path]:
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:
-    return Verified(plan, found.findings, found.looked_at_ms, found.lost, found.silence)
+    return Verified(plan, found.findings, found.looked_at_ms, found.lost, found.silence, found.instead)
 
 
 class _Live:

@@ -326,7 +326,7 @@ def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lo
     if known.newest.get((planned.topic, planned.partition)) == row.at_ms:
         after = (one for one in known.replays if (one.topic, one.partition) == (at.topic, at.partition))
         again = sum(lost_of_replayed(at, one.after, one.evidence) for one in after if one.at_ms >= row.at_ms)
-    return replace(raised(found, again), at_ms=row.at_ms, accepted=accepted, replayed=again)
+    return replace(raised(found, again), at_ms=row.at_ms, accepted=accepted, replayed=again, on_record=elected)
 
 
 def _loss(loss: Loss) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kelr.engine import effective_min_isr
@@ -17,6 +17,7 @@ from kelr.model import (
     PartitionState,
     Passed,
     Plan,
+    PlannedElection,
     ReplicaLog,
     SavedLog,
     Selection,
@@ -59,6 +60,8 @@ class Verification:
     """What each of its elections lost that was carried out: a loss is no check, and none that passes mends it."""
     silence: str | None = None
     """Why no controller answered: brokers tell then who led when they heard one last. None: one did."""
+    instead: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Who leads where the planned election is known not to have come about, as another one was first."""
 
     def count(self, passed: Passed) -> int:
         return sum(one.passed is passed for one in self.findings)
@@ -109,14 +112,20 @@ def verify(
         for at, one in round_.look([one.address for one in plan.elections], progress).items()
     }
     found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]
-    lost = [lost_with_audit(one, seen[one.address], known) for one in plan.elections]
-    return Verification(
-        tuple(found),
-        looked_at_ms,
-        len(plan.elections),
-        tuple(one for one in lost if one is not None),
-        silence_of(source),
-    )
+    lost = {one.address: lost_with_audit(one, seen[one.address], known) for one in plan.elections}
+    carried_out = tuple(one for one in lost.values() if one is not None)
+    instead = {
+        one.address: leader
+        for one in plan.elections
+        if lost[one.address] is None and (leader := _led_since(one, seen[one.address])) is not None
+    }
+    return Verification(tuple(found), looked_at_ms, len(plan.elections), carried_out, silence_of(source), instead)
+
+
+def _led_since(planned: PlannedElection, seen: Seen) -> int | None:
+    """Who leads in a leader epoch after the plan's; None: nobody does."""
+    state = seen.state
+    return None if state is None or state.leader_epoch <= planned.evidence.leader_epoch else state.leader
 
 
 @dataclass(frozen=True, slots=True)

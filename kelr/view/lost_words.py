@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kelr.engine.loss_words import PROMISE
-from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
+from kelr.engine.planning.lost import Elected, Lost, LostInAll, lost_in_all
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import Bounds
 from kelr.view.columns import Json
@@ -23,6 +23,9 @@ LOST_FACT = (
     " the new leaders lack; unsure: elections of which it is UNKNOWN whether they came about; replayed: records that"
     " were produced again since; accepted: what was given for it, by whom."
 )
+
+
+NOT_ON_RECORD = "no election of this plan is on record"
 
 
 def lost_document(found: Sequence[Lost]) -> Json:
@@ -95,6 +98,41 @@ def _some(found: Sequence[Lost], many: int) -> str:
     return "" if many == len(found) else f" ({many:,} of {elections_in_words(len(found))})"
 
 
+_ON_RECORD = {
+    None: "This machine has no record of it, and another election may have chosen the leader.",
+    Elected.NOBODY: "This machine's run of it elected no leader. Another machine's run, or another election, may have chosen one.",
+    Elected.PERHAPS_ANOTHER: "This machine asked for it, and has no record of who was elected.",
+}
+"""What the audit log tells of an election of which it is not known whether it came about."""
+
+
+def _followers(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
+    """Of the replicas that nobody had read: who follows or leads now, and what that tells of what only they held."""
+    sure = {replica for one in found if not one.unsure for replica in one.truncated}
+    for truncated, gone in (
+        ([one for one in lost.truncated if one in sure], True),
+        ([one for one in lost.truncated if one not in sure], False),
+    ):
+        if not truncated:
+            continue
+        subject, many = brokers(truncated), len(truncated)
+        new = "new leader" if gone else "leader"
+        leaders = agree(lost.elections, new, f"{new}s")
+        yield f"{subject[:1].upper()}{subject[1:]} {agree(many, 'follows', 'follow')} the {leaders}."
+        only = agree(many, "it", "they")
+        if gone:
+            yield f"What only {only} held is gone, and no request tells how much it was."
+        else:
+            yield f"Whether {only} gave anything up for the plan is UNKNOWN."
+    if lost.leading:
+        subject, many = brokers(lost.leading), len(lost.leading)
+        places = named([one.address for one in found if one.leads is not None])
+        yield (
+            f"{subject[:1].upper()}{subject[1:]} {agree(many, 'leads', 'lead')} {places} now: whether"
+            f" {agree(many, 'it', 'they')} gave anything up before is UNKNOWN."
+        )
+
+
 def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
     """What to know besides: which elections may not have come about, whose logs were never read, who may still hold
     what, and what was accepted."""
@@ -102,20 +140,15 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
         where = [one.address for one in found if one.unsure]
         places = named(where) if in_one_line(where) else partitions_in_words(len(where))
         yield f"It is UNKNOWN whether the plan's {agree(len(where), 'election', 'elections')} came about in {places}."
-        yield "This machine has no record of it, and another election may have chosen the leader."
+        yield from dict.fromkeys(_ON_RECORD[one.on_record] for one in found if one.unsure)
     if lost.unread:
         logs = agree(len(lost.unread), "The log", "The logs")
         were = agree(len(lost.unread), "was", "were")
         election = agree(lost.elections, "election", "elections")
         some = _some(found, sum(bool(one.unread) for one in found)) if lost.read_for_files else ""
         yield f"{logs} of {brokers(lost.unread)} {were} not read before the {election}{some}."
-    if lost.truncated:
-        subject, follow = brokers(lost.truncated), agree(len(lost.truncated), "follows", "follow")
-        subject = f"{subject[:1].upper()}{subject[1:]}"
-        only = agree(len(lost.truncated), "it", "they")
-        yield f"{subject} {follow} the new {agree(lost.elections, 'leader', 'leaders')}."
-        yield f"What only {only} held is gone, and no request tells how much it was."
-    left = [one for one in lost.unread if one not in lost.truncated]
+    yield from _followers(found, lost)
+    left = lost.expected
     if left:
         many, leaders = len(left), agree(lost.elections, "leader", "leaders")
         follow, have = agree(many, "it follows", "they follow"), agree(many, "it has", "they have")

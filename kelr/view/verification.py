@@ -3,18 +3,19 @@ they lost, which no check mends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
+from kelr.engine.words import agree, brokers
 from kelr.model import TopicPartition
 from kelr.model.plan import Check, Finding, Passed, Plan
 from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.describe import SILENCE_FACT
 from kelr.view.formats import OutputFormat
-from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_short, lost_in_words, lost_lines
+from kelr.view.lost_words import LOST_FACT, NOT_ON_RECORD, lost_document, lost_in_short, lost_in_words, lost_lines
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, where_in_words
 from kelr.view.screen import BAD, GOOD, WARN, Screen
@@ -53,6 +54,8 @@ class Verified:
     """What each election lost that was carried out."""
     silence: str | None = None
     """Why no controller answered; None: one did."""
+    instead: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Who leads where the planned election is known not to have come about, as another one was first."""
 
     def count(self, passed: Passed) -> int:
         return sum(one.passed is passed for one in self.findings)
@@ -136,7 +139,8 @@ class _Page:
 
     def verdict(self) -> None:
         verified = self._verified
-        style = GOOD if verified.good and verified.in_all.nothing else BAD if verified.count(Passed.NO) else WARN
+        well = verified.good and verified.in_all.nothing and not verified.instead
+        style = GOOD if well else BAD if verified.count(Passed.NO) else WARN
         self._screen.say((verified_in_words(verified), style))
 
     def failures(self, stock_connection: str, following: Sequence[str] | None) -> None:
@@ -154,6 +158,9 @@ class _Page:
     def lost(self) -> None:
         """What the elections lost, which no check mends."""
         lost = self._verified.in_all
+        if self._verified.instead and not lost.elections:
+            self._screen.blank()
+            self._screen.say(f"none: {NOT_ON_RECORD}.", label=f"{'Lost':<{_MARGIN}}")
         if not lost.nothing:
             self._screen.blank()
             words = " ".join((lost_in_words(lost), *lost_lines(self._verified.lost, lost)))
@@ -198,7 +205,25 @@ class _Page:
 
 
 def verified_in_words(verified: Verified) -> str:
-    """The verdict: how many checks of how many partitions passed, and what the elections lost."""
+    """The verdict: where the plan was not carried out, how many checks of how many partitions passed, and what the
+    elections lost."""
+    return f"{_not_carried_out(verified)}{_checked_in_words(verified)}"
+
+
+def _not_carried_out(verified: Verified) -> str:
+    """Where another election came first; empty where none did, as far as it is known."""
+    where = verified.instead
+    if not where:
+        return ""
+    leaders = sorted(set(where.values()))
+    places = named(where) if in_one_line(where) else partitions_in_words(len(where))
+    total = len(verified.plan.elections)
+    some = "" if len(where) == total else f" in {len(where):,} of {partitions_in_words(total)}"
+    leads, other = agree(len(leaders), "leads", "lead"), agree(len(where), "another election", "other elections")
+    return f"Not carried out{some}: {brokers(leaders)} {leads} {places} by {other}. "
+
+
+def _checked_in_words(verified: Verified) -> str:
     if not verified.findings:
         return "No election in the plan: nothing checked."
     elections, lost = verified.plan.elections, verified.in_all

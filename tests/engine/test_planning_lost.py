@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kelr.engine.planning.lost import Lost, lost_by, lost_in_all, recorded_loss
 from kelr.engine.planning.seen import Seen
-from kelr.model import Bounds, Check, Grade, Loss, NotHeard, Passed, TopicPartition, Unheard
+from kelr.model import Bounds, Check, Grade, Loss, Method, NotHeard, Passed, TopicPartition, Unheard
 from tests.recovery.aftermath import LINEAGE, PLANNED, WELL, log, result, seen
 
 UNREAD = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), Bounds(0), Bounds(0), (1,)))
@@ -110,6 +110,68 @@ def test_who_leads_by_a_later_election_is_no_sign_of_the_planned_one() -> None:
     found = lost_by(planned, seen(state={"leader_epoch": 6}, logs=logs), recorded)
     assert found is not None
     assert (found.unsure, found.of_all) == (False, Bounds(19, 19))
+
+
+HEARD = replace(
+    UNREAD,
+    evidence=replace(
+        PLANNED.evidence, logs=tuple(replace(one, source="ListOffsets+Fetch") for one in PLANNED.evidence.logs)
+    ),
+)
+"""Of 2 and 3 their brokers told what they hold; of 1 nobody knows."""
+BY_ITSELF = ((2, 116), (3, 140), (5, 150))
+
+
+def first(leader: int, *lineage: tuple[int, int], **state: Any) -> Seen:
+    """`leader` leads in the first leader epoch since the plan, and all follow it."""
+    logs = tuple(log(one, *lineage) for one in (1, 2, 3))
+    return seen(live=frozenset({1, 2, 3}), state={"leader": leader, "isr": (1, 2, 3), **state}, logs=logs)
+
+
+def test_a_replica_that_led_first_with_all_that_the_others_held_cost_the_plan_nothing() -> None:
+    """1 was away when the plan was made; it returned, and was elected before the plan was carried out."""
+    assert lost_by(HEARD, first(1, *BY_ITSELF)) is None
+    # An election on record may have elected it.
+    asked = lost_by(HEARD, first(1, *BY_ITSELF), perhaps_another=True)
+    assert asked is not None
+    assert (asked.unsure, asked.unread, asked.truncated) == (True, (), ())
+
+
+@pytest.mark.parametrize(
+    ("planned", "found"),
+    [
+        # 3's log had ended at 116 in epoch 2, 2's at 135 in epoch 3.
+        (HEARD, first(1, (2, 110), (3, 140), (5, 150))),
+        (HEARD, first(1, (2, 116), (3, 120), (5, 150))),
+        # What 1 held nobody knows, and 3 leads.
+        (HEARD, first(3, *BY_ITSELF)),
+        # Another replica may have led before, and 1 have followed it.
+        (HEARD, first(1, *BY_ITSELF, leader_epoch=6)),
+        # A log that was read on a disk, or of which it is not known how it was read, may have been longer.
+        (UNREAD, first(1, *BY_ITSELF)),
+    ],
+)
+def test_an_election_from_elsewhere_may_have_elected_another_replica(planned: Any, found: Seen) -> None:
+    lost = lost_by(planned, found)
+    assert lost is not None
+    assert (lost.unsure, lost.of_all.at_most) == (True, None)
+
+
+def test_a_request_that_names_the_planned_replica_elects_no_other() -> None:
+    named = replace(PLANNED, method=Method.NATIVE)
+    assert lost_by(named, first(3, *BY_ITSELF)) is None
+    # In a later leader epoch the planned one may have led before.
+    later = lost_by(named, first(3, *BY_ITSELF, leader_epoch=6))
+    assert later is not None
+    assert later.unsure
+
+
+def test_who_leads_follows_nobody() -> None:
+    lost = lost_by(HEARD, first(1, *BY_ITSELF, leader_epoch=7))
+    assert lost is not None
+    assert (lost.unread, lost.truncated, lost.leads) == ((1,), (), 1)
+    together = lost_in_all([lost])
+    assert (together.leading, together.expected, together.truncated) == ((1,), (), ())
 
 
 def test_the_larger_of_plan_and_audit_log_stands() -> None:

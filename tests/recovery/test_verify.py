@@ -139,6 +139,32 @@ def test_an_election_that_was_refused_lost_nothing_whoever_leads_there(tmp_path:
     ]
 
 
+def test_where_the_broker_that_was_away_came_back_first_no_election_of_the_plan_lost_anything(tmp_path: Path) -> None:
+    """The last known leader returns after the plan was made, and Kafka elects it; the plan is refused then."""
+    world = leaderless()
+    numbers = [TopicPartition("orders", number) for number in range(4)]
+    plan = world.plan({at: Wish(gone=frozenset({1})) for at in numbers})
+    plan = replace(plan, elections=tuple(one for one in plan.elections if one.topic == "orders"))
+    assert all(one.loss.unheard == (1,) and one.elect == 2 for one in plan.elections)
+    returns(world, 1)
+    catch_up(world)
+    where = {one.address for one in plan.elections}
+    assert {world.state(at.partition).leader for at in where} == {1}
+    for refused in (False, True):
+        if refused:
+            consented = Consented(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
+            results = apply_plan(plan, consented=consented, **world.common(tmp_path))
+            assert {one.ended for one in results} == {Ended.REFUSED}
+        recorded = list(audit.read(tmp_path)) if refused else []
+        found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
+        assert (found.lost, found.instead) == ((), dict.fromkeys(where, 1))
+    # Whoever leads after it: whom another election elected first is not known any more, nor what that cost.
+    dies(world, 1)()
+    found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
+    assert (len(found.lost), found.instead) == (len(where), {})
+    assert all(one.unsure and one.grade is Grade.UNKNOWN for one in found.lost)
+
+
 def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path: Path) -> None:
     """The plan's replica is dead when it is applied: it is refused. Another plan has the same elections."""
     world = leaderless()

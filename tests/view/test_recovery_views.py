@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.engine.planning.lost import lost_by
+from kelr.engine.planning.lost import Elected, lost_by
 from kelr.engine.planning.verification import findings
 from kelr.model import (
     AdviceAction,
@@ -75,7 +75,7 @@ Failed   groups of orders:1: group billing has committed 150, beyond the log's
          end 140: it is sent to where auto.offset.reset says, or, once the log
          has grown, goes on past records that it never read; its members have to
          be stopped before it is reset
-Not yet  isr of orders:1: the ISR is [2] of [3, 1, 2], under min ISR 2: acks=all
+Not yet  isr of orders:1: the ISR is [2] of [1, 2, 3], under min ISR 2: acks=all
          is refused; broker 1 not live
 Fix      kafka-consumer-groups.sh --bootstrap-server k:1 --group billing --topic orders:1 \
 --reset-offsets --to-offset 135 --execute
@@ -205,13 +205,57 @@ def test_where_a_later_election_made_the_planned_replica_the_leader_it_says_that
     assert json.loads(shown(verified, format=OutputFormat.JSON))["lost"]["unsure"] == 1
 
 
+def test_a_plan_that_another_election_came_before_was_not_carried_out_and_lost_nothing() -> None:
+    assert BACK.state is not None
+    led = replace(BACK, state=replace(BACK.state, leader=1))
+    verified = Verified(PLAN, findings(PLANNED, led), NOW_MS, instead={AT: 1})
+    text = " ".join(shown(verified).split())
+    assert text.startswith(
+        "Not carried out: broker 1 leads orders:1 by another election. Passed: 1 of 1 partition, 7 checks. "
+    )
+    assert "Lost none: no election of this plan is on record. Passed leader" in text
+    assert "up to offset 135; it was elected, and 2 was not" in text
+    part = Verified(BOTH, [*findings(PLANNED, led), *findings(SECOND, WELL)], NOW_MS, instead={AT: 1})
+    assert verified_in_words(part).startswith(
+        "Not carried out in 1 of 2 partitions: broker 1 leads orders:1 by another"
+    )
+
+
+@pytest.mark.parametrize(
+    ("on_record", "words"),
+    [
+        (None, "This machine has no record of it, and another election may have chosen the leader."),
+        (
+            Elected.NOBODY,
+            "This machine's run of it elected no leader. Another machine's run, or another election, may have chosen one.",
+        ),
+        (Elected.PERHAPS_ANOTHER, "This machine asked for it, and has no record of who was elected."),
+    ],
+)
+def test_nobody_is_said_to_have_followed_a_plan_that_may_not_have_been_carried_out(
+    on_record: Elected | None, words: str
+) -> None:
+    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1, 3)))
+    assert BACK.state is not None
+    led = replace(BACK, state=replace(BACK.state, leader=1, leader_epoch=7))
+    one = lost_by(planned, replace(led, logs=tuple(replace(log, current_leader_epoch=7) for log in BACK.logs)))
+    assert one is not None
+    told = (replace(one, on_record=on_record),)
+    text = " ".join(shown(Verified(PLAN, findings(planned, led), NOW_MS, told)).split())
+    assert words in text
+    assert "Broker 3 follows the leader. Whether it gave anything up for the plan is UNKNOWN." in text
+    assert "Broker 1 leads orders:1 now: whether it gave anything up before is UNKNOWN." in text
+    assert "is gone" not in text
+    assert "Broker 1 follows" not in text
+
+
 def test_a_replica_that_is_away_is_named_though_all_is_well() -> None:
     text = shown(ALL_WELL)
     assert "Note     broker 1 not live (all of them)\n" in text
     assert text.splitlines()[0] == "Passed: 2 of 2 partitions, 14 checks; a replica is offline."
     unheard = replace(PLANNED, loss=replace(PLANNED.loss, unheard=(1,)))
     text = shown(Verified(replace(PLAN, elections=(unheard, SECOND)), findings(unheard, WELL), NOW_MS))
-    told = "the log of broker 1 was not heard: what only its disk holds goes when it returns, unless it is saved"
+    told = "the log of broker 1 was not read: what only its disk holds is lost when it returns, unless saved first"
     assert told in " ".join(text.split())
 
 

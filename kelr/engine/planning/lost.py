@@ -14,10 +14,11 @@ from typing import Any
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.planning.saved import SavedOfLoss
 from kelr.engine.planning.seen import Seen
-from kelr.engine.planning.verified_logs import elected_log, kept_up_to, planned_log_end
+from kelr.engine.planning.verified_logs import elected_log, holds_all_others, kept_up_to, planned_log_end
 from kelr.engine.words import agree, joined, plural
-from kelr.model import Bounds, Grade, PlannedElection, TopicPartition
+from kelr.model import Bounds, Grade, Method, PlannedElection, ReplicaLog, TopicPartition
 from kelr.model.audit import AuditRecord
+from kelr.model.partition import PartitionState
 from kelr.model.plan import Ended
 
 __all__ = [
@@ -43,6 +44,15 @@ ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.P
 """The worst first."""
 _UNBOUNDED = Bounds(0)
 _NONE = Bounds(0, 0)
+
+
+class Elected(Enum):
+    """Whom an election on record made the leader, as far as its line tells."""
+
+    AS_PLANNED = auto()
+    PERHAPS_ANOTHER = auto()
+    """Another replica than planned, or it is not known which, or whether any: nothing tells what that gave up."""
+    NOBODY = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +88,10 @@ class Lost:
     lacked when they were read."""
     unsure: bool = False
     """Whether the planned election came about is not known: who leads may have been elected by another one."""
+    leads: int | None = None
+    """The one of `unread` that leads now: it follows nobody; whether it followed another leader before is not known."""
+    on_record: Elected | None = None
+    """What the audit log of this machine tells of the election; None: it has no line of it, or was not asked."""
 
     @property
     def promised(self) -> bool:
@@ -126,6 +140,10 @@ class LostInAll:
     read_for_files: tuple[int, ...] = ()
     unsure: int = 0
     """Elections of which it is not known whether they came about."""
+    expected: tuple[int, ...] = ()
+    """Those of `unread` that are not known to follow the new leaders yet, nor to lead."""
+    leading: tuple[int, ...] = ()
+    """Those of `unread` that lead now."""
 
     @property
     def nothing(self) -> bool:
@@ -138,7 +156,7 @@ def lost_in_all(found: Sequence[Lost]) -> LostInAll:
     bound."""
     truncated = {replica for one in found for replica in one.truncated}
     # A broker may have truncated here and be expected there.
-    expected = {replica for one in found for replica in one.unread if replica not in one.truncated}
+    expected = {replica for one in found for replica in one.unread if replica not in {*one.truncated, one.leads}}
     return LostInAll(
         len(found),
         summed(found, lambda one: one.of_committed),
@@ -152,6 +170,8 @@ def lost_in_all(found: Sequence[Lost]) -> LostInAll:
         tuple(sorted({file for one in found for file in one.unchecked})),
         tuple(sorted({replica for one in found for replica in one.read_for_files})),
         sum(one.unsure for one in found),
+        tuple(sorted(expected)),
+        tuple(sorted({one.leads for one in found if one.leads is not None})),
     )
 
 
@@ -161,15 +181,6 @@ def summed(found: Sequence[Lost], part: Callable[[Lost], Bounds]) -> Bounds:
     mosts = [one.at_most for one in bounds]
     most = None if None in mosts else sum(one for one in mosts if one is not None)
     return Bounds(sum(one.at_least for one in bounds), most)
-
-
-class Elected(Enum):
-    """Whom an election on record made the leader, as far as its line tells."""
-
-    AS_PLANNED = auto()
-    PERHAPS_ANOTHER = auto()
-    """Another replica than planned, or it is not known which, or whether any: nothing tells what that gave up."""
-    NOBODY = auto()
 
 
 _MAY_HAVE_ELECTED = frozenset({Ended.OTHER_LEADER, Ended.NOT_RESTORED, Ended.NO_LEADER, Ended.UNKNOWN})
@@ -313,12 +324,26 @@ def lost_by(
     *,
     perhaps_another: bool = False,
 ) -> Lost | None:
-    """What a planned election lost, by its plan and by what is seen now; None where it was not carried out yet.
+    """What a planned election lost, by its plan and by what is seen now; None where it was not carried out: not yet, or
+    another replica was elected first.
 
     Args:
         recorded: the loss that the audit log has for it, where it elected as planned. The larger of the two stands.
         perhaps_another: by the audit log it may have elected another replica.
     """
+    found = _lost_by(planned, seen, recorded, perhaps_another=perhaps_another)
+    leader = None if seen.state is None else seen.state.leader
+    if found is None or seen.state is None or leader not in found.unread:
+        return found
+    if seen.state.leader_epoch == planned.evidence.leader_epoch + 1:
+        # It led first after the plan, and followed nobody since: what only it held is in the log that goes on.
+        return replace(found, unread=tuple(one for one in found.unread if one != leader))
+    return replace(found, leads=leader)
+
+
+def _lost_by(
+    planned: PlannedElection, seen: Seen, recorded: Mapping[str, Any] | None, *, perhaps_another: bool
+) -> Lost | None:
     state = seen.state
     if state is None:
         return _unknown(planned, f"the partition could not be described: {seen.error}")
@@ -337,6 +362,8 @@ def lost_by(
     # The first election since the plan takes the next leader epoch; who leads in a later one came to it by another.
     is_planned = leader == planned.elect and epoch == before + 1 and not perhaps_another
     unsure = recorded is None and not is_planned
+    if unsure and not perhaps_another and _elected_instead(planned, state, logs.heard.get(leader)):
+        return None
     if kept is not None and held is not None and kept < held:
         return replace(_lost_more(planned, leader, kept, held), unsure=unsure)
     found = _with_recorded(_by_plan(planned, seen, logs), recorded)
@@ -352,12 +379,29 @@ def lost_by(
     return replace(found, leader=leader, committed=committed, total=total, unsure=True)
 
 
+def _elected_instead(planned: PlannedElection, state: PartitionState, leader_log: ReplicaLog | None) -> bool:
+    """Whether another replica than planned was surely elected in the first epoch since the plan, and no request of the
+    plan can have cost anything by that.
+
+    A leader epoch has one leader, so the planned replica did not lead in it. ElectLeaders that names no replica may
+    have elected the other one, where the planned one was not live: then what every other log held has to be in its log.
+    """
+    evidence = planned.evidence
+    if state.leader == planned.elect or evidence.leader is not None or state.leader_epoch != evidence.leader_epoch + 1:
+        return False
+    return planned.method is Method.NATIVE or holds_all_others(planned, leader_log)
+
+
 def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:
     loss, state = planned.loss, seen.state
     assert state is not None
     assert state.leader is not None
     # Without the leader's log nobody can tell who has truncated to it.
-    back = [one for one in loss.unheard if one in seen.live and {one, state.leader} <= logs.ranked.keys()]
+    back = [
+        one
+        for one in loss.unheard
+        if one in seen.live and one != state.leader and {one, state.leader} <= logs.ranked.keys()
+    ]
     agreed = {one: logs.agreement(one, state.leader) for one in back}
     truncated = tuple(one for one, at in agreed.items() if at is not None and at >= logs.ranked[one].log_end)
     return Lost(

@@ -123,8 +123,18 @@ def _other_leader(planned: PlannedElection, state: PartitionState, seen: Seen, l
         down = "" if planned.elect in seen.live else ": its broker is not live"
         text = f"{words}; nothing that {planned.elect} held is missing, but {planned.elect} is not in the ISR{down}"
         return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
-    text = f"{words}: its log holds all of {planned.elect}'s, up to offset {held}; leadership moved after the election"
+    text = f"{words}: its log holds all of {planned.elect}'s, up to offset {held}; {_since(planned, state)}"
     return finding_of(planned, Check.LEADER, Passed.YES, text)
+
+
+def _since(planned: PlannedElection, state: PartitionState) -> str:
+    """How another replica than the planned one came to lead, as far as leader epochs tell: each has one leader."""
+    epochs = state.leader_epoch - planned.evidence.leader_epoch
+    if epochs <= 0:
+        return "there was no election since the plan"
+    if epochs == 1:
+        return f"it was elected, and {planned.elect} was not"
+    return "leadership moved since the plan"
 
 
 # In-sync replicas.
@@ -135,7 +145,7 @@ def _isr(planned: PlannedElection, state: PartitionState, seen: Seen) -> Finding
     missing = [replica for replica in wanted if replica not in state.isr]
     absent = [replica for replica in state.replicas if replica not in seen.live]
     down = f"; {brokers(absent)} not live" if absent else ""
-    size = f"{ids(state.isr)} of {ids(state.replicas)}"
+    size = f"{ids(sorted(state.isr))} of {ids(sorted(state.replicas))}"  # the same set, the same words
     if seen.min_isr is None and (missing or absent):
         why = f" ({seen.config_error})" if seen.config_error else ""
         text = f"the ISR is {size}{down}; whether that is enough is not known, because min.insync.replicas is not{why}"

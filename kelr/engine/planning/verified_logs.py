@@ -7,6 +7,8 @@ from kelr.engine.loss_words import begins_later
 from kelr.engine.planning.seen import Seen, finding_of
 from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import (
+    LOG_DIRECTORY,
+    SAVED,
     Check,
     Finding,
     LogEvidence,
@@ -42,7 +44,31 @@ def kept_up_to(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
     Only one leader writes in an epoch, so a log that holds the planned log's last epoch up to its end holds all of it.
     What retention has taken since counts as held. None where it is not known.
     """
-    evidence = elected_log(planned)
+    return _kept_of(elected_log(planned), log)
+
+
+def holds_all_others(planned: PlannedElection, leader_log: ReplicaLog | None) -> bool:
+    """Whether a log is known to hold all that every other replica's log held when the plan was made.
+
+    A log that a broker did not tell itself then, such as one that was read on a disk, may have held more.
+    """
+    if leader_log is None:
+        return False
+    by_replica = {one.replica: one for one in planned.evidence.logs}
+    return all(
+        _is_held(by_replica.get(one), leader_log) for one in planned.evidence.replicas if one != leader_log.replica
+    )
+
+
+def _is_held(evidence: LogEvidence | None, log: ReplicaLog) -> bool:
+    if evidence is None or evidence.log_end is None or evidence.unheard is not None:
+        return False
+    if evidence.source is None or evidence.source == LOG_DIRECTORY or evidence.source.endswith(SAVED):
+        return False
+    return _kept_of(evidence, log) == evidence.log_end
+
+
+def _kept_of(evidence: LogEvidence | None, log: ReplicaLog | None) -> int | None:
     if log is None or evidence is None or evidence.log_end is None:
         return None
     held = evidence.log_end
@@ -83,7 +109,7 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
     unread = planned.loss.unheard
     saved = [one for one in away if one in seen.saved.whole]
     for replicas, why in (
-        ([one for one in away if one in unread and one not in saved], "not heard"),
+        ([one for one in away if one in unread and one not in saved], "not read"),
         ([one for one in away if one not in unread and one not in saved], f"not compared with that of {planned.elect}"),
     ):
         remarks += [_of_unknown_tails(replicas, why)] if replicas else []
@@ -136,7 +162,7 @@ def _of_unknown_tails(replicas: list[int], why: str) -> str:
     returns = agree(len(replicas), "it returns", "they return")
     return (
         f"the {logs} of {brokers(replicas)} {agree(len(replicas), 'was', 'were')} {why}: what only {disks}"
-        f" {agree(len(replicas), 'holds', 'hold')} goes when {returns}, unless it is saved first"
+        f" {agree(len(replicas), 'holds', 'hold')} is lost when {returns}, unless saved first"
     )
 
 
@@ -183,7 +209,7 @@ def logs_agree(planned: PlannedElection, state: PartitionState, seen: Seen, logs
         )
         return finding_of(planned, Check.LOGS, Passed.UNKNOWN, text, command)
     worst, texts = Passed.YES, []
-    for replica in state.isr:
+    for replica in sorted(state.isr):
         if replica == leader:
             continue
         passed, text = _agrees(planned, replica, leader, seen, logs)
