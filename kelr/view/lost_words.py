@@ -100,7 +100,7 @@ def _some(found: Sequence[Lost], many: int) -> str:
 
 _ON_RECORD = {
     None: "This machine has no record of it, and another election may have chosen the leader.",
-    Elected.NOBODY: "This machine's run of it elected no leader. Another machine's run, or another election, may have chosen one.",
+    Elected.NOBODY: "This machine's run of it elected no leader; one from elsewhere may have.",
     Elected.PERHAPS_ANOTHER: "This machine asked for it, and has no record of who was elected.",
 }
 """What the audit log tells of an election of which it is not known whether it came about."""

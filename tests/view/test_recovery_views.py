@@ -227,7 +227,7 @@ def test_a_plan_that_another_election_came_before_was_not_carried_out_and_lost_n
         (None, "This machine has no record of it, and another election may have chosen the leader."),
         (
             Elected.NOBODY,
-            "This machine's run of it elected no leader. Another machine's run, or another election, may have chosen one.",
+            "This machine's run of it elected no leader; one from elsewhere may have.",
         ),
         (Elected.PERHAPS_ANOTHER, "This machine asked for it, and has no record of who was elected."),
     ],
