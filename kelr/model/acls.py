@@ -283,7 +283,7 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
 }
 """Command, with its sub-command, to the smallest set of ACLs with which it does all that it can do."""
 
-NO_CLUSTER = frozenset({"config show", "context add", "recover log"})
+NO_CLUSTER = frozenset({"config show", "context add", "options", "recover log"})
 """Commands that take a cluster's address, and ask it nothing that needs an ACL."""
 
 

@@ -92,18 +92,14 @@ def two_directories(lab: Lab, topic: str) -> Iterator[None]:
 
 def place(lab: Lab, topic: str, where: Mapping[int, Path]) -> None:
     """Move partitions of broker 1 into these log directories, and wait until they are there."""
-    from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest  # noqa: PLC0415
+    from kafka.admin import KafkaAdminClient  # noqa: PLC0415
 
-    kind = AlterReplicaLogDirsRequest._struct.fields["dirs"].data_class
-    of_topic = kind._struct.fields["topics"].data_class
-    wanted = [
-        kind(path=str(path), topics=[of_topic(name=topic, partitions=[at for at in where if where[at] == path])])
-        for path in sorted(set(where.values()))
-    ]
-    with live(lab) as source:
-        source.cluster()
-        answer = source.connection()[0].exchange(BROKER, AlterReplicaLogDirsRequest(dirs=wanted), timeout_s=10)
-    assert {one.error_code for result in answer.results for one in result.partitions} == {0}
+    admin = KafkaAdminClient(bootstrap_servers=lab.bootstrap_servers)
+    try:
+        moved = admin.alter_replica_log_dirs({(topic, at, BROKER): str(path) for at, path in where.items()})
+    finally:
+        admin.close()
+    assert {error.errno for error in moved.values()} == {0}
     lab.wait_until("all are where they are to be", lambda: all((where[at] / f"{topic}-{at}").is_dir() for at in where))
 
 

@@ -38,10 +38,10 @@ def _explained(lab: Lab, topic: str) -> tuple[PartitionState, Decision]:
 
 
 def _reassign(lab: Lab, topic: str, replicas: list[int]) -> None:
-    from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
+    from kelr.protocol.messages import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
 
     kind = Request.ReassignableTopic
-    wanted = kind(topic, [kind.ReassignablePartition(partition_index=0, replicas=replicas)])
+    wanted = kind(name=topic, partitions=[kind.ReassignablePartition(partition_index=0, replicas=replicas)])
     transport = Client(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
     try:
         nodes = transport.bootstrap_nodes()

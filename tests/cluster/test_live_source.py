@@ -93,7 +93,7 @@ class Mover:
 
     def lead(self, topic: str, leaders: Sequence[int]) -> None:
         """Make these brokers lead partitions 0, 1, ..."""
-        from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
+        from kelr.protocol.messages import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
 
         wanted = {
             number: [leader, *(broker for broker in self._lab.brokers if broker != leader)]
@@ -103,7 +103,9 @@ class Mover:
         partitions = [
             kind.ReassignablePartition(partition_index=number, replicas=replicas) for number, replicas in wanted.items()
         ]
-        answer = self._transport.exchange("bootstrap-0", Request(timeout_ms=5000, topics=[kind(topic, partitions)]))
+        answer = self._transport.exchange(
+            "bootstrap-0", Request(timeout_ms=5000, topics=[kind(name=topic, partitions=partitions)])
+        )
         assert not isinstance(answer, Failure)
         assert answer.error_code == 0
         self._wait(topic, lambda state: list(state.replicas) == wanted[state.partition])

@@ -18,6 +18,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
+from kelr.protocol.codec import Struct
 from kelr.protocol.messages import DeleteTopicsRequest, DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
 from tests.lab.simulated.test_configs import APPEND, BROKER, DELETE, MIN_ISR, SET, SUBTRACT, TOPIC, UNCLEAN, alter
 from tests.lab.simulated.test_configs import describe as describe_configs
@@ -70,13 +71,13 @@ class Twins:
             assert simulated == real, request
 
     def _answers(self, request: Any, node: int) -> tuple[Any, Any]:
-        real, simulated = (wire.ask(port(node), request, timeout_s=PATIENCE_S).to_dict() for port in self._port_of)
+        real, simulated = (wire.ask(port(node), request, timeout_s=PATIENCE_S) for port in self._port_of)
         return _comparable(real), _comparable(simulated)
 
 
 def _comparable(message: Any) -> Any:
-    if isinstance(message, dict):
-        kept = {key: _comparable(value) for key, value in message.items() if key not in _UNLIKE}
+    if isinstance(message, Struct):
+        kept = {name: _comparable(getattr(message, name)) for name in message.FIELDS if name not in _UNLIKE}
         if kept.get("config_source") == _FILE:
             kept["config_source"] = _DEFAULT
         if "synonyms" in kept:

@@ -11,6 +11,7 @@ from kelr.controller import Election, events
 from kelr.lab import Lab
 from kelr.lab.simulated.world import World, id_text
 from kelr.protocol import metadata_records as metadata
+from kelr.protocol.codec import Struct
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.replayed import HUMPS, records
 from tests.lab.simulated.stories import ORDERS, cluster
@@ -81,8 +82,8 @@ def plain(value: Any) -> Any:
         return id_text(value)
     if isinstance(value, list):
         return [plain(one) for one in value]
-    if hasattr(value, "_struct"):
-        return {camel(field.name): plain(getattr(value, field.name)) for field in value._struct._fields}
+    if isinstance(value, Struct):
+        return {camel(name): plain(getattr(value, name)) for name in value.FIELDS}
     return value
 
 

@@ -181,7 +181,7 @@ def found_out(sight: Sight) -> Sight:
     return replace(sight, silent=none, without_epochs=none, stale=none, knows_elr=True, configs="read")
 
 
-_CUT_SO_START = re.compile(r"log was cut: bring (\d+) back")
+_CUT_SO_START = re.compile(r"log was cut: start broker (\d+)")
 
 
 def _last_resort(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> bool:
