@@ -67,7 +67,9 @@ def every(command: Command) -> Iterator[Command]:
 def _command(context: Any) -> Command:
     command = context.command
     below = []
-    for name in getattr(command, "commands", ()):
+    for name, listed in getattr(command, "commands", {}).items():
+        if listed.hidden:
+            continue
         with command.get_command(context, name).make_context(name, [], context, resilient_parsing=True) as sub_context:
             below.append(_command(sub_context))
     with redirect_stdout(io.StringIO()) as said:

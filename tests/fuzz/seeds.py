@@ -93,7 +93,6 @@ def _fetched(epoch: int, records: bytes | None = None) -> bytes:
     diverging = None if records else data.EpochEndOffset(epoch=epoch, end_offset=6 * epoch)
     more = {} if diverging is None else {"diverging_epoch": diverging}
     part = data(
-        version=13,
         partition_index=0,
         error_code=0,
         high_watermark=9,
