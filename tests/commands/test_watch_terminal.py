@@ -90,7 +90,7 @@ def watching(snapshot: Path) -> Iterator[OnTerminal]:
 def test_keys_and_the_end(watching: OnTerminal) -> None:
     assert watching.settings != watching.before
     watching.press(b"\x1b[B\r")
-    watching.until(b"Kafka by itself elects nobody now")
+    watching.until(b"EVENT")
     watching.press(b"\x1b")
     watching.until(b"s sort (situation)")
     watching.press(b"/pay\r")

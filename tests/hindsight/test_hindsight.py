@@ -334,7 +334,7 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
         lambda parts, *_: parts,
         Kind.LOST_AFTERWARDS,
     ),
-    "each file has all of its log": ("kelr.engine.planning.saved._is_whole", lambda *_: True, Kind.LOST_AFTERWARDS),
+    "each file has all of its log": ("kelr.engine.planning.saved.saved_whole", lambda *_: True, Kind.LOST_AFTERWARDS),
     "an outage stops nobody": (
         "kelr.engine.outages.fate.standing_of",
         lambda *_: Standing(0),

@@ -69,8 +69,8 @@ VALID: Mapping[tuple[str, str], st.SearchStrategy[int]] = {
 @st.composite
 def records(draw: st.DrawFn, kind: str) -> tuple[int, Fields]:
     """(version, fields) of a record of this kind."""
-    schema = metadata.CLASSES[kind].json
-    version = draw(st.integers(0, metadata.CLASSES[kind].max_version))
+    schema = metadata.CLASSES[kind].SCHEMA
+    version = draw(st.integers(0, metadata.CLASSES[kind].newest()))
     fields = draw(_struct([one for one in schema["fields"] if one["versions"] != "none"], version))
     for (of, name), values in VALID.items():
         if of == kind and name in fields:
