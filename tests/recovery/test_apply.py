@@ -880,9 +880,7 @@ def _assert_untouched(world: World, state: Path) -> None:
 
 def test_a_plan_of_another_cluster(tmp_path: Path) -> None:
     world = leaderless()
-    with pytest.raises(
-        RefusedError, match="the plan is for cluster other, and cluster 4L6g3nShT"
-    ):
+    with pytest.raises(RefusedError, match="the plan is for cluster other, and cluster 4L6g3nShT"):
         _apply(world, tmp_path, replace(world.plan(), cluster_id="other"))
     _assert_untouched(world, tmp_path)
 
