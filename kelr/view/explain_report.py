@@ -111,14 +111,14 @@ class DecisionReport:
     ) -> None:
         if error is not None and self._summary is not None and not isinstance(error, BrokenPipeError):
             self._output.line("Incomplete, since the reading broke off:")
-            self._show(self._summary)
+            self._show(self._summary, whole=False)
         self._listing.__exit__(kind, error, traceback)
 
-    def _show(self, summary: Summary, *, of: int = 0) -> None:
+    def _show(self, summary: Summary, *, of: int = 0, whole: bool = True) -> None:
         self._output.end_progress()
         if summary.count:
             plan = self._output.next_command(("recover", "plan"))
-            lines = summary.lines(self._output.width, of=of, plan=plan)
+            lines = summary.lines(self._output.width, of=of, plan=plan, whole=whole)
             for line in (*self._explanation.other_rules(self._telling), *lines):
                 self._output.line(line)
 
@@ -165,7 +165,8 @@ class DecisionReport:
                 output.note(said)
         if not_known:
             output.note(not_known_in_words(not_known))
-        for disagreement in self._contested:
+        # A summary says which brokers stay down, and whose disks are read first; this says when to start them.
+        for disagreement in self._contested if self._summary is None else ():
             order = "" if self._happened else f" The whole order: {output.next_command(('recover', 'plan'))}"
             output.note(f"{disagreement}{order}")
         if following is not None:

@@ -32,6 +32,7 @@ from kelr.view.rich_lines import IN_A_PIPE, lines_of, rich_text, table_lines
 from kelr.view.styled import Span, Style, Text, plain
 
 _SAVE = "save, "
+_READ_DISK = "read disk "
 _MOST_TOPICS = 3
 _MOST_RANGES = 4
 """Ranges of partitions that a topic is named with; of one with more, the number is told."""
@@ -111,6 +112,8 @@ class Summary:
         """How many would be led by this broker on its return, even if its log was cut, and nobody has read that."""
         self._read_again: Counter[int] = Counter()
         """How many wait for this broker, or keep it down, and what was read of its disk is not believed."""
+        self._undecided: Counter[int] = Counter()
+        """How many get their advice once this broker's disk is read."""
         self._saved_first: Counter[int] = Counter()
         """How many have records to be saved before this broker starts: its return truncates them, or its disk may hold
         the only copy."""
@@ -143,6 +146,7 @@ class Summary:
         if started and not read:
             self._wanted[started, _that_elect(decision, started)] += 1
         self._unwelcome.update({*unwelcome(decision), *_spoilers(decision)} - read)
+        self._undecided.update(_to_read_first(decision) - read)
         self._crashed.update(_worse_after_a_crash(decision))
         for broker in filter(partial(_elects_another_after_a_crash, decision), started):
             self._crashed_and_read.setdefault(broker, f"{decision.topic}:{decision.partition}")
@@ -172,18 +176,19 @@ class Summary:
     def count(self) -> int:
         return self._named.total()
 
-    def lines(self, width: int | None, *, of: int, plan: str) -> Iterator[Text]:
+    def lines(self, width: int | None, *, of: int, plan: str, whole: bool = True) -> Iterator[Text]:
         """The summary as lines.
 
         Args:
             of: how many partitions were looked at, healthy ones too; 0 where that is not known.
             plan: the command that says of each partition how to save its records.
+            whole: whether all were added; else brokers get no order, as another partition may speak against it.
         """
         columns = width or IN_A_PIPE
         for text in (self._counts(of), self._away()):
             yield from lines_of(rich_text(text), width=columns) if text else ()
         yield plain("")
-        before, order = list(self._before(columns, plan)), list(self._order())
+        before, order = list(self._before(columns, plan)), list(self._order()) if whole else []
         if before:
             yield (Span("Before any broker starts:", Style.HEADING),)
             yield from before
@@ -220,7 +225,7 @@ class Summary:
             why = "a return may truncate them, or a disk hold the only copy"
             yield from _indented(f"First save records of {where}{when}: {why}. The plan has the commands:", columns)
             yield [Span("    "), Span(plan, Style.COMMAND)]
-        for broker in sorted(self._crashed - {*self._unread, *self._read_again}):
+        for broker in sorted(self._crashed - self._read_while_down):
             text = f"If broker {broker}'s machine crashed, read its disk first: Kafka may elect a worse log then."
             yield from _indented(text, columns)
             yield [Span("    "), Span(_collect(broker), Style.COMMAND)]
@@ -246,8 +251,12 @@ class Summary:
                 yield plain(f"{' ' * len(head) if line else head}{text}")
 
     @property
+    def _read_while_down(self) -> set[int]:
+        return {*self._unread, *self._read_again, *self._undecided}
+
+    @property
     def _down(self) -> set[int]:
-        return {*self._unwelcome, *self._unread, *self._read_again}
+        return {*self._unwelcome, *self._read_while_down}
 
     def _in_order(self) -> Iterator[tuple[int, int, int]]:
         """Brokers with how many partitions each gives a leader that none before it does, the most first, and how many
@@ -271,6 +280,8 @@ class Summary:
             said.append("Its disk was read before it last ran, or its log was cut.")
         if self._unread[broker]:
             said.append(f"Kafka elects it on {count(self._unread[broker], 'partition')} even if its log was cut.")
+        if self._undecided[broker]:
+            said.append(f"What its disk holds decides on {count(self._undecided[broker], 'partition')}.")
         if self._unwelcome[broker]:
             said.append(
                 f"Its return elects, or may elect, a worse leader on {count(self._unwelcome[broker], 'partition')}."
@@ -282,7 +293,7 @@ class Summary:
         text = " ".join(said)
         for number, line in enumerate(lines_of(rich_text(plain(text)), width=max(columns - len(head), 20))):
             yield [Span(head if number == 0 else " " * len(head)), *line]
-        if self._read_again[broker] or self._unread[broker]:
+        if broker in self._read_while_down:
             how = "Read it again while it is down:" if self._read_again[broker] else "Read its disk first:"
             yield [Span(" " * len(head)), Span(how)]
             yield [Span(" " * len(head)), Span(_collect(broker), Style.COMMAND)]
@@ -386,6 +397,14 @@ def _to_read_again(row: Explained) -> set[int]:
     return doubted & {*_started(decision), *decision.advice.keep_down}
 
 
+def _to_read_first(decision: Decision) -> set[int]:
+    """The brokers that are down and whose disks are to be read before there is other advice."""
+    if decision.advice.action is not AdviceAction.GET_MORE_INFORMATION:
+        return set()
+    read = _read(decision.advice.command)
+    return {one.replica for one in decision.candidates if not one.live and read == f"{_READ_DISK}{one.replica}"}
+
+
 def _spoilers(decision: Decision) -> Iterator[int]:
     """Brokers that the advice does not start, and whose return elects somebody beside what it comes to."""
     advice = decision.advice
@@ -467,7 +486,7 @@ def _do(decision: Decision) -> str:
 
 def _read(command: Sequence[str]) -> str:
     if command[:2] == ("recover", "collect"):
-        return f"read disk {command[-1].removeprefix('broker-').removesuffix('.kelr')}"
+        return f"{_READ_DISK}{command[-1].removeprefix('broker-').removesuffix('.kelr')}"
     return "read logs" if command[:1] == ("log-info",) else "kelr explain"
 
 

@@ -116,7 +116,9 @@ def test_of_many_partitions_the_first_are_shown_before_the_last_are_read(
     assert words == {format: ran.out.split() for format, ran in whole.items()}
     assert [ran.err for ran in streamed.values()] == [ran.err for ran in whole.values()]
     monkeypatch.setattr(MemorySource, "pages", one_by_one(pages, breaks_after=4))
-    assert kelr("explain").out.startswith("Incomplete, since the reading broke off:\n3 partitions need action: ")
+    broken = kelr("explain").out
+    assert broken.startswith("Incomplete, since the reading broke off:\n3 partitions need action: ")
+    assert "in this order" not in broken  # the next one may need a broker's disk saved first
     ran = kelr("explain", "--short")
     assert (ran.code, ran.out.split()) == (3, " ".join(SHORT.splitlines()[:4]).split())
     document = json.loads(kelr("explain", "-o", "json").out)

@@ -21,7 +21,7 @@ IN_THE_ELR = leaderless((2, 3, 4), elr=(4,), last_known=(2,))
 
 @pytest.fixture
 def summed(kelr: Kelr, cluster: Callable[[Snapshot], None], monkeypatch: pytest.MonkeyPatch) -> Summed:
-    """The summary of these partitions with these logs, in one line."""
+    """The summary of these partitions with these logs, and the notes, in one line."""
     monkeypatch.setattr(explaining, "MOST_IN_FULL", 0)
 
     def run(*rows: tuple[PartitionState, Sequence[LogAnswer]], down: int, elr: bool = True) -> str:
@@ -31,7 +31,7 @@ def summed(kelr: Kelr, cluster: Callable[[Snapshot], None], monkeypatch: pytest.
         logs = {state.address: tuple(answers) for state, (_, answers) in zip(states, rows, strict=True)}
         cluster(replace(one, partitions=tuple(states), logs=logs))
         ran = kelr("explain", "orders", "-b", "kafka:9092")
-        return in_one_line(ran.out if ran.out else ran.err)
+        return in_one_line(f"{ran.out} {ran.err}")
 
     return run
 
@@ -78,6 +78,24 @@ def test_a_disk_that_is_not_believed_is_read_again(summed: Summed) -> None:
     assert "even if its log was cut" not in out
     assert "in this order" not in out
     assert "read disk 4 again" in out
+
+
+def test_a_broker_over_which_partitions_disagree_is_not_said_to_be_started_then(summed: Summed) -> None:
+    doubted = NotHeard(4, Unheard.LACKING, "its disk is not believed", 0)
+    kept = (leaderless((2, 3, 4), last_known=(4,)), (*UNREAD[:2], doubted))
+    out = summed((IN_THE_ELR, UNREAD), kept, down=4)
+    assert "Keep 4 down" in out
+    assert "Partitions disagree" not in out
+
+
+def test_a_disk_on_which_the_advice_hangs_is_read_before_others_have_its_broker_started(summed: Summed) -> None:
+    unread = (leaderless((2, 3, 4)), (log_of(2, (1, 50)), log_of(3, (1, 50)), silent(4)))
+    out = summed((leaderless((2, 3, 4), isr=(4,)), UNREAD), unread, down=4)
+    assert "Keep 4 down What its disk holds decides on 1 partition." in out
+    assert f"Read its disk first: {COLLECT.format(4)}" in out
+    assert "1 partition waits for it: start it after that." in out
+    assert "in this order" not in out
+    assert "Partitions disagree" not in out
 
 
 def test_a_loss_that_nothing_bounds_is_not_hidden_by_one_that_is_counted(summed: Summed) -> None:
