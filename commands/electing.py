@@ -22,7 +22,7 @@ from kelr.commands.consent import ask_consent, can_ask, shown_before_asking
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.elections_on_record import on_record
 from kelr.commands.interrupts import nothing_changed_yet
-from kelr.commands.recovering import PLAN_FILE, reporter, rescue_commands, source_with
+from kelr.commands.recovering import PLAN_FILE, disks_of, reporter, rescue_commands, source_with
 from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
@@ -283,6 +283,9 @@ def _apply(
         output.end_progress()
     following = _after(plan, applied, saved) if unrecorded is None else ("recover", "resume")
     error = unrecorded or ended(plan, applied, errors)
+    if saved is not None:
+        left = rescue_commands(plan, saved, disks_of(session, source))
+        context = replace(context, disks_left=tuple(one.words for one in left if one.disks))
     show_applied(
         output,
         plan,

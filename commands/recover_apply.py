@@ -206,7 +206,13 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
     following = _after(wanted, checked.plan, applied) if unrecorded is None else ("recover", "resume")
     error = unrecorded or ended(checked.plan, applied)
     _show_results(
-        session, checked.plan, applied, context, following, again=_fix(wanted, checked.plan, applied), error=error
+        session,
+        checked.plan,
+        applied,
+        replace(context, disks_left=_disks_left(wanted, checked.plan, disks_of(session, source))),
+        following,
+        again=_fix(wanted, checked.plan, applied),
+        error=error,
     )
     if error is not None:
         raise error
@@ -289,6 +295,12 @@ def _show_results(
     if applied or not session.output.format.for_people:
         code = 0 if error is None else error.exit_code
         show_applied(session.output, plan, applied, context=context, following=following, again=again, exit_code=code)
+
+
+def _disks_left(wanted: Wanted, plan: Plan, disks: Disks) -> tuple[tuple[str, ...], ...]:
+    """What saves the disks that no rescue file holds yet."""
+    left = rescue_commands(plan, wanted.path, disks, saved_before(wanted.path))
+    return tuple(one.words for one in left if one.disks)
 
 
 def _fix(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:

@@ -244,10 +244,13 @@ def _collecting(wanted: Wanted, made: Made, live: Collection[int]) -> list[tuple
         return []
     plan = made.plan
     unheard = {replica for one in plan.elections for replica in one.loss.unheard if replica not in one.evidence.live}
-    asked_for = {step.broker for step in broker_order(plan).bring_back}
+    order = broker_order(plan)
+    asked_for = {step.broker for step in order.bring_back}
     for one in plan.not_planned:
         if one.action is AdviceAction.GET_MORE_INFORMATION:
             asked_for.update(one.brokers, one.keep_down)
+    # Those that are read before they start are steps of the plan.
+    asked_for.difference_update(step.broker for step in order.read_first)
     return [read_the_disk(broker) for broker in sorted(unheard | (asked_for & made.not_read).difference(live))]
 
 

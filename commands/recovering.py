@@ -17,14 +17,14 @@ from kelr.engine.words import agree, brokers, length_of_time, time_of_day
 from kelr.errors import BadInputError, OtherClusterError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
-from kelr.model.plan import Consent, Plan, PlannedElection
+from kelr.model.plan import Plan, PlannedElection
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.rescue.archive import read_head
 from kelr.rescue.known import known_files, leaderless_in
 from kelr.sources.base import Source
 from kelr.view.output import Output
-from kelr.view.plan_words import targets_of
+from kelr.view.plan_words import disks_at_stake, targets_of
 
 PLAN_FILE = "plan.json"
 """What a next command calls a plan's file."""
@@ -145,7 +145,7 @@ def rescue_commands(plan: Plan, path: Path, disks: Disks = NOWHERE, saved: Saved
     steps = [step for one in plan.elections for step in one.rescue]
     answered = any(step.reachable for step in steps) and not saved.answered
     hosts: dict[str, list[int]] = {}
-    for broker in sorted({step.replica for step in steps if not step.reachable} | _unread(plan)):
+    for broker in sorted(disks_at_stake(plan.elections)):
         if broker not in saved.disks:
             hosts.setdefault(disks.machine(broker), []).append(broker)
     here = hosts.pop("", [])
@@ -174,18 +174,6 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _unread(plan: Plan) -> set[int]:
-    """Replicas that are down and whose disks nobody has read, where what an election gives up is UNKNOWN for that."""
-    lossy = [one for one in plan.elections if one.consent is not Consent.YES]
-    unknown = [one for one in lossy if one.loss.total is None or one.loss.total.at_most is None]
-    return {
-        replica
-        for one in unknown
-        for replica in one.loss.unheard
-        if replica in one.evidence.replicas and replica not in one.evidence.live
-    }
 
 
 def disks_of(session: Session, source: Source) -> Disks:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from kelr.engine.planning import only_partitions
+from kelr.engine.words import agree, brokers
 from kelr.model import TopicError, TopicPartition
 from kelr.model.plan import Applied, Consent, Difference, Ended, Plan, Unplanned
 from kelr.view.describe import note_errors
@@ -16,7 +17,7 @@ from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan import PlanPage
 from kelr.view.plan_document import APPLIED_KIND, PlanContext, PlanRow, plan_head, plan_tail, plan_view, rows_of
-from kelr.view.plan_words import in_short, loss_of_plan, named, partitions_in_words
+from kelr.view.plan_words import disks_at_stake, in_short, loss_of_plan, named, partitions_in_words
 from kelr.view.screen import BAD, GOOD, LABEL, WARN, Screen
 
 MOST_NAMED = 100
@@ -109,6 +110,7 @@ def show_applied(
         _say_results(screen, bad, again=None if again is None else output.next_command(again))
         for number, text in enumerate(_lost(plan, applied)):
             screen.say(text, label=f"{'' if number else 'Lost':<{_MARGIN}}")
+        _say_disks_left(output, screen, plan, applied, context)
         if output.format is OutputFormat.WIDE:
             screen.blank()
             _say_rows(screen, applied)
@@ -212,6 +214,23 @@ def _lost(plan: Plan, applied: Sequence[Applied]) -> Iterator[str]:
         yield f"{where}{loss_of_plan(part)}{f' Accepted: {part.loss_to_accept}.' if accepted else ''}"
     if unsure:
         yield f"UNKNOWN on {in_short(unsure)}: an election that was asked for may have come about."
+
+
+def _say_disks_left(
+    output: Output, screen: Screen, plan: Plan, applied: Sequence[Applied], context: PlanContext
+) -> None:
+    """That the disks of brokers that are still down can be saved until they start, and how."""
+    led = [one.address for one in applied if one.ended in {Ended.DONE, Ended.NOT_RESTORED, *_UNSURE}]
+    away = sorted(disks_at_stake(only_partitions(plan, led).elections))
+    if not away or not context.disks_left:
+        return
+    start, disks = agree(len(away), "starts", "start"), agree(len(away), "its disk is", "their disks are")
+    screen.say(
+        f"Lost once {brokers(away)} {start}, unless {disks} saved first:",
+        label=" " * _MARGIN,
+    )
+    for words in context.disks_left:
+        screen.command(output.next_command(words), label=" " * _MARGIN)
 
 
 _UNSURE = frozenset({Ended.OTHER_LEADER, Ended.NO_LEADER, Ended.UNKNOWN})

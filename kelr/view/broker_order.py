@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.advice.commands import read_the_disk
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import AdviceAction, Decision, TopicPartition
-from kelr.model.plan import Plan
+from kelr.model.plan import NotPlanned, Plan
 from kelr.view.plan_words import in_one_line, named, partitions_in_words
 
-_WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
+WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
 _WAITED_FOR = "these partitions wait for it"
 _UNTIL_OTHERS = "with it back too early, a worse log is elected"
 _UNTIL_KNOWN = "what logs hold is to be found out first"
+_NOT_READ = "what its disk holds now is not known, and Kafka may elect it with less than others hold"
+_UNCLEAR = "the advice for these partitions asks for more than a start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,8 @@ class BrokerOrder:
     """The order of things: `keep_down` until the partitions that it would spoil have a leader, `bring_back` at once,
     `start_after` those that are kept down.
 
-    To bring a broker back is right only as far as the advice for each partition goes: one whose machine crashed may
-    come back with less than the others hold, and is elected all the same.
+    A broker starts for all its partitions: where a single one asks for its disk to be read first (`read_first`), or for
+    something else that the plan does not name (`explain_first`), it is in neither of the lists of those that start.
     """
 
     keep_down: tuple[BrokerStep, ...]
@@ -44,10 +47,14 @@ class BrokerOrder:
     """Those of `keep_down` that are live, and to be stopped first."""
     stopped_leaders: frozenset[int] = frozenset()
     """Those of `stop` that elections of the plan make leaders of other partitions."""
+    read_first: tuple[BrokerStep, ...] = ()
+    """Those whose disk is to be read before they start, with the partitions for which."""
+    explain_first: tuple[BrokerStep, ...] = ()
+    """Those that something else than a reading comes before, with the partitions for which."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.keep_down or self.bring_back or self.start_after)
+        return not (self.keep_down or self.bring_back or self.start_after or self.read_first or self.explain_first)
 
 
 def broker_order(plan: Plan) -> BrokerOrder:
@@ -60,10 +67,13 @@ def broker_order(plan: Plan) -> BrokerOrder:
         for hold in election.hold:
             held.setdefault(hold.broker, {}).setdefault((hold.text, False), []).append(election.address)
     wanted: dict[int, list[TopicPartition]] = {}
+    unread: dict[int, list[TopicPartition]] = {}
+    unclear: dict[int, list[TopicPartition]] = {}
     for left in plan.not_planned:
-        if left.action in _WANTED_BACK:
+        if left.action in WANTED_BACK:
+            before = unread if _reads_first(left) else unclear if _unlike_a_start(left) else wanted
             for broker in left.brokers:
-                wanted.setdefault(broker, []).append(left.address)
+                before.setdefault(broker, []).append(left.address)
         elif left.action is AdviceAction.HOLD:
             for broker in left.brokers:
                 held.setdefault(broker, {}).setdefault((left.reason, True), []).append(left.address)
@@ -71,18 +81,33 @@ def broker_order(plan: Plan) -> BrokerOrder:
         for broker in left.keep_down:
             held.setdefault(broker, {}).setdefault((why, True), []).append(left.address)
     stop = frozenset(broker for left in plan.not_planned for broker in left.stop)
-    back = [BrokerStep(broker, _WAITED_FOR, tuple(addresses)) for broker, addresses in sorted(wanted.items())]
+    for_start = [step for step in _steps(wanted, _WAITED_FOR) if step.broker not in unread.keys() | unclear.keys()]
     return BrokerOrder(
         keep_down=tuple(
             BrokerStep(broker, text.rstrip("."), tuple(addresses), for_advice)
             for broker, by_text in sorted(held.items())
             for (text, for_advice), addresses in by_text.items()
         ),
-        bring_back=tuple(step for step in back if step.broker not in held),
-        start_after=tuple(step for step in back if step.broker in held),
+        bring_back=tuple(step for step in for_start if step.broker not in held),
+        start_after=tuple(step for step in for_start if step.broker in held),
         stop=stop,
         stopped_leaders=stop.intersection(one.elect for one in plan.elections),
+        read_first=_steps(unread, _NOT_READ),
+        explain_first=_steps(unclear, _UNCLEAR),
     )
+
+
+def _steps(found: dict[int, list[TopicPartition]], text: str) -> tuple[BrokerStep, ...]:
+    return tuple(BrokerStep(broker, text, tuple(addresses)) for broker, addresses in sorted(found.items()))
+
+
+def _reads_first(left: NotPlanned) -> bool:
+    return left.command[:2] == read_the_disk(0)[:2]
+
+
+def _unlike_a_start(left: NotPlanned) -> bool:
+    """Whether something else than a start comes first, or than a look at whether the broker is back comes next."""
+    return bool(left.stock) or (bool(left.command) and left.command[0] != "describe")
 
 
 class Contested:
@@ -96,7 +121,7 @@ class Contested:
 
     def add(self, decision: Decision) -> None:
         advice, address = decision.advice, TopicPartition(decision.topic, decision.partition)
-        if advice.action in _WANTED_BACK and advice.replica is not None:
+        if advice.action in WANTED_BACK and advice.replica is not None:
             self._wanted.setdefault(advice.replica, []).append(address)
         unread = advice.action is AdviceAction.GET_MORE_INFORMATION
         for broker in unwelcome(decision):
@@ -150,11 +175,9 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
             f"{_stop_and_keep(order, until_led)} down until these partitions have a leader{_then_elect(order)}",
             until_led,
         ),
-        (
-            "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
-            " first",
-            order.bring_back,
-        ),
+        (f"Read the {_disks(order.read_first)} first, before a start, and plan again with that", order.read_first),
+        (f"Look first at the advice before a start of {_named(order.explain_first)}", order.explain_first),
+        (f"Start {_named(order.bring_back)}", order.bring_back),
         (_after(order, for_elections, until_known, until_led), order.start_after),
     ]
     return [(title, steps) for title, steps in parts if steps]
@@ -182,10 +205,14 @@ def _after(
     until_led: Sequence[BrokerStep],
 ) -> str:
     if not until_known and not until_led:
-        return "Start once the elections are done, not before"
+        return f"Start {_named(order.start_after)} once the elections are done, not before"
     if for_elections or order.bring_back or not until_led:
-        return "Start once all that is done, not before"
+        return f"Start {_named(order.start_after)} once all that is done, not before"
     return "No order suits all: these are wanted back by some, and spoil others. Choose whose records count more"
+
+
+def _disks(steps: Sequence[BrokerStep]) -> str:
+    return f"{agree(len(steps), 'disk', 'disks')} of {_named(steps)}"
 
 
 def _named(steps: Sequence[BrokerStep]) -> str:

@@ -5,29 +5,31 @@ The same page, with a question for its head, comes before an election that is as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from rich.text import Text
 
-from kelr.engine.advice.commands import DIRECTORY
+from kelr.engine.advice.commands import DIRECTORY, led_by, read_the_disk
 from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words, not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.hold import loses_less
 from kelr.engine.words import agree, brokers, time_of_day
 from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, TopicError, TopicPartition
-from kelr.model.plan import Consent, Method, Plan, PlannedElection, Unplanned
-from kelr.view.broker_order import BrokerStep, broker_order, sections
+from kelr.model.plan import Consent, Method, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.view.broker_order import WANTED_BACK, BrokerOrder, BrokerStep, broker_order, sections
 from kelr.view.describe import note_errors
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_document import PLAN_KIND, PlanContext, plan_head, plan_tail, plan_view, rows_of
+from kelr.view.plan_left import rescues_of as rescues_before
 from kelr.view.plan_left import say_left
 from kelr.view.plan_words import (
     alternative_command,
     alternative_in_words,
     cuts_in_words,
+    disks_at_stake,
     elections_in_words,
     in_short,
     loss_of_plan,
@@ -37,6 +39,8 @@ from kelr.view.plan_words import (
     other_warnings,
     partitions_in_words,
     rescues_of,
+    targets_of,
+    tells_of_unread,
     where_in_words,
 )
 from kelr.view.screen import BAD, GOOD, LABEL, QUIET, WARN, Part, Screen
@@ -184,14 +188,18 @@ class PlanPage:
     def _steps(self) -> list[_Step]:
         """What saves records, what stays down, the elections, and what is started after them."""
         plan, context = self._plan, self._context
-        before = [_Step("Write down first what would be lost:", self._line(words)) for words in context.first]
+        before = [_Step(self._written_down(), self._line(words)) for words in context.first]
         before = before or list(self._saving())
         order = broker_order(plan)
+        before += self._before_a_start(order)
         for_elections = [step for step in order.keep_down if not step.for_advice]
         others = [(title, steps) for title, steps in sections(order) if any(one.for_advice for one in steps)]
         after = [(title, steps) for title, steps in sections(order) if steps in (order.bring_back, order.start_after)]
         number = len(before) + bool(for_elections) + len(others) + 1
-        until = f"step {number} ends" if context.carry_out else "it is done"
+        # A step that saves the plan elects nobody.
+        elects = bool(context.carry_out) and context.carry_out[:2] != ("recover", "plan")
+        ended = f"the {agree(len(plan.elections), 'election is', 'elections are')} done"
+        until = f"step {number} ends" if elects else ended
         found = list(before)
         if for_elections:
             found.append(self._keep_down(for_elections, until))
@@ -199,6 +207,32 @@ class PlanPage:
         if context.carry_out and plan.elections:
             found.append(_Step(self._when(), self._line(context.carry_out)))
         return found + [_step_of(title, steps) for title, steps in after]
+
+    def _written_down(self) -> str:
+        """What the plan is for that is made before an election."""
+        away = disks_at_stake(self._plan.elections)
+        if not away:
+            return "Write down first what would be lost:"
+        return f"Write down first what would be lost. {_until_saved(away)}, as that plan says:"
+
+    def _awaited(self) -> list[NotPlanned]:
+        """Partitions that want a broker back, without those that a line of Kafka's own tools comes first for."""
+        return [one for one in self._plan.not_planned if one.action in WANTED_BACK and not one.stock]
+
+    def _before_a_start(self, order: BrokerOrder) -> Iterator[_Step]:
+        """What partitions without an election ask for before brokers start: each with its command."""
+        wanted = self._awaited()
+        for leader, words in rescues_before(wanted).items():
+            where = in_short(one.address for one in wanted if led_by(one.rescue) == leader)
+            yield _Step(f"Save first what others truncate once broker {leader} leads ({where}):", self._line(words))
+        for step in order.read_first:
+            words, where = read_the_disk(step.broker), in_short(step.partitions)
+            text = f"Read the disk of broker {step.broker} as it is now, before it starts ({where}). Plan again with"
+            yield _Step(f"{text} --logs {words[-1]}:", self._line(words))
+        for step in order.explain_first:
+            where = in_short(step.partitions)
+            text = f"Look at the advice before you start broker {step.broker} ({where}):"
+            yield _Step(text, self._line(("explain", *targets_of(step.partitions))))
 
     def _line(self, words: Sequence[str]) -> str:
         return self._output.next_command(words)
@@ -214,20 +248,27 @@ class PlanPage:
         return f"By {time_of_day(plan.expires_at_ms)[:5]} UTC{forced}:"
 
     def _saving(self) -> Iterator[_Step]:
-        lossy = [one for one in self._plan.elections if one.rescue]
         if self._context.all_saved:
             return
-        commands = self._context.rescue_commands or (rescues_of(lossy) if lossy else ())
+        elections = self._plan.elections
+        commands = self._context.rescue_commands or rescues_of(elections)
+        elsewhere = {broker for words in commands for broker in _from_replicas(words)}
         for words in commands:
-            text = ""
+            text, held, leader = "", _from_replicas(words), led_by(words)
+            if "--log-dir" in words:
+                those = [one for one in elections if leader in {None, one.elect}]
+                who = held or (disks_at_stake(those) - elsewhere)
+                answer = sorted({step.replica for one in those for step in one.rescue if step.reachable})
+                text = f"{_until_saved(who)}:" if who else ""
+                if answer and who and not held:
+                    truncated = f"Save what {brokers(answer)} {agree(len(answer), 'truncates', 'truncate')} at once"
+                    text = f"{truncated}, and {text[:1].lower()}{text[1:]}"
             if DIRECTORY in words:
-                held = {int(word) for flag, word in pairwise(words) if flag == "--from-replica"}
-                away = {step.replica for one in lossy for step in one.rescue if not step.reachable}
-                who = sorted(held or away)
-                host = f"the host of {brokers(who)}" if who else "its broker's host"
+                host = f"the host of {brokers(sorted(who))}" if who else "its broker's host"
                 # One that names no replica saves what brokers answer for, too.
-                without = "" if held else " (without --log-dir where no disk can be read)"
-                text = f"On {host}, with --log-dir for each log directory{without}:"
+                without = "" if held or not answer else " (without --log-dir where no disk can be read)"
+                text = f"{text.removesuffix(':')}. " if who else text
+                text += f"On {host}, with --log-dir for each log directory{without}:"
             yield _Step(text, self._line(words))
 
     def _keep_down(self, held: Sequence[BrokerStep], until: str) -> _Step:
@@ -290,13 +331,17 @@ class PlanPage:
                 self._screen.blank()
                 self._in_full(one)
             return
-        shown = elections if self._wide else [one for one in elections if one.consent is Consent.FORCE]
         why = _grouped((one.reason, one) for one in elections if self._wide)
         # Whom it elects is the controller's choice.
         by_log = _grouped((method_in_words(one), one) for one in elections if one.method is Method.LONGEST_LOG)
         returns = _grouped((hold.text, one) for one in elections if self._wide for hold in one.hold)
         cuts = ((text, ()) for text in (cuts_in_words(elections) if self._wide else ()))
-        warnings = _grouped((warning, one) for one in shown for warning in other_warnings(one))
+        warnings = _grouped(
+            (warning, one)
+            for one in elections
+            for warning in other_warnings(one)
+            if self._wide or one.consent is Consent.FORCE or tells_of_unread(warning)
+        )
         stakes = _grouped((damage.text, one) for one in elections for damage in one.damage)
         notes = [
             ("Why", why),
@@ -362,7 +407,8 @@ class PlanPage:
 
     def left(self) -> None:
         """The partitions that get no election, and what is not known of others."""
-        say_left(self._output, self._screen, self._plan.not_planned, self._context.gone, self._context.stock)
+        said = rescues_before(self._awaited())
+        say_left(self._output, self._screen, self._plan.not_planned, self._context.gone, self._context.stock, said=said)
         if self._context.not_known:
             self._screen.blank()
             self._screen.say((self._context.not_known, WARN))
@@ -374,6 +420,17 @@ class PlanPage:
         """In parentheses, where it is not all of them."""
         count = len(self._plan.elections)
         return f" ({where_in_words(addresses, of=count)})" if addresses and len(addresses) < count else ""
+
+
+def _from_replicas(words: Sequence[str]) -> frozenset[int]:
+    """Whose disks a rescue command reads, where it names them."""
+    return frozenset(int(word) for flag, word in pairwise(words) if flag == "--from-replica")
+
+
+def _until_saved(away: Collection[int]) -> str:
+    """``Keep broker 1 down until its disk is saved``: its start truncates what the new leader lacks."""
+    disks = agree(len(away), "its disk is", "their disks are")
+    return f"Keep {brokers(sorted(away))} down until {disks} saved"
 
 
 def _step_of(title: str, steps: Sequence[BrokerStep]) -> _Step:

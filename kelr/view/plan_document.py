@@ -70,6 +70,8 @@ class PlanContext:
     """For people: the command that carries the elections out, or saves their plan; as arguments after ``kelr``."""
     collect: tuple[tuple[str, ...], ...] = ()
     """For people: what reads the disk of a broker whose log could not be read, on its host."""
+    disks_left: tuple[tuple[str, ...], ...] = ()
+    """For people: after the elections, the commands that save the disks of brokers that are still down."""
 
     def stock(self, line: str) -> str:
         """A line of Kafka's own tools as it is typed."""
@@ -175,7 +177,7 @@ def _election(one: PlannedElection, output: Output, context: PlanContext) -> Map
         lines = {name: getattr(one.against, name) for name in ("command", "elect", "rescue")}
         told = {name: output.next_command(line) if line else None for name, line in lines.items()}
         fields["against"] = {**asdict(one.against), **told, "stock": context.stock(one.against.stock) or None}
-    save = next(iter(context.rescue_commands or rescues_of([one])))
+    save = next(iter(context.rescue_commands or rescues_of([one])), ())
     fields["rescue"] = [{**asdict(step), "command": output.next_command(save)} for step in one.rescue]
     fields["damage"] = [{**asdict(damage), "afterwards": context.stock(damage.afterwards)} for damage in one.damage]
     return fields

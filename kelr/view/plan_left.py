@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.advice.commands import led_by, save_first_of_all
@@ -46,6 +46,8 @@ def say_left(
     left: Sequence[NotPlanned],
     gone: Collection[int] = (),
     stock: Callable[[str], str] = str,
+    *,
+    said: Mapping[int, tuple[str, ...]] | None = None,
 ) -> None:
     """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
     the others the sentences that differ.
@@ -53,11 +55,12 @@ def say_left(
     Args:
         gone: brokers that were said not to come back; the next plan leaves them out, too.
         stock: makes a line of Kafka's own tools what is typed.
+        said: the rescue commands that stand above already, by their leader.
     """
     forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
     for group in _alike(left):
         forms.setdefault(group.form, []).append(group)
-    rescues = _Rescues(left)
+    rescues = _Rescues(left, said or {})
     for first, *others in forms.values():
         screen.blank()
         head, style = _WHY[first.why]
@@ -161,9 +164,10 @@ def next_of(members: Sequence[NotPlanned]) -> tuple[str, ...] | None:
 class _Rescues:
     """What saves records of a plan's partitions: a command for each leader, shown once, whatever the reasons are."""
 
-    def __init__(self, left: Sequence[NotPlanned]) -> None:
+    def __init__(self, left: Sequence[NotPlanned], said: Mapping[int, tuple[str, ...]]) -> None:
         self._by_leader = rescues_of(left)
-        self._said: set[int] = set()
+        # One that others need, too, is longer than what stands above.
+        self._said = {leader for leader, words in said.items() if self._by_leader.get(leader) == words}
 
     def said_before(self, members: Sequence[NotPlanned]) -> list[str]:
         """The files that commands write which are shown already, and which these partitions need, too."""

@@ -16,6 +16,8 @@ from kelr.model.plan import Alternative, Consent, Method, Plan, PlannedElection
 
 MOST_TOPICS = 20
 """Lists of partitions name so many topics; what is left out is said."""
+_UNREAD = ("could not be read", "configs of topic", "a reassignment is under way is not known", "tells no epochs")
+"""What warnings say of configs, reassignments and epochs that nobody told."""
 _LONGEST_LIST = 60
 """Characters of a list of partitions within a sentence."""
 
@@ -177,6 +179,11 @@ def other_warnings(one: PlannedElection) -> tuple[str, ...]:
     return tuple(warning for warning in one.warnings if warning not in cuts)
 
 
+def tells_of_unread(warning: str) -> bool:
+    """Whether a warning says that something could not be read: what the plan says may be otherwise then."""
+    return any(words in warning.lower() for words in _UNREAD)
+
+
 def cuts_in_words(elections: Iterable[PlannedElection]) -> Iterator[str]:
     """What each replica gives up in all these elections, a sentence for each leader that it then follows."""
     cuts: dict[tuple[bool, int, int], list[int]] = {}
@@ -205,16 +212,36 @@ def against_of_many(elections: Sequence[PlannedElection]) -> Iterator[tuple[str,
         yield text, where_in_words(addresses, of=len(elections))
 
 
+def disks_at_stake(elections: Iterable[PlannedElection]) -> frozenset[int]:
+    """Replicas that are down and whose disk alone has some of what these elections give up, or may have since nobody
+    has read it: it is gone once they start."""
+    return frozenset(
+        replica
+        for one in elections
+        for replica in (*(step.replica for step in one.rescue if not step.reachable), *_unread(one))
+    )
+
+
+def _unread(one: PlannedElection) -> Iterator[int]:
+    """Replicas that are down and whose disks nobody has read, where what the election gives up is UNKNOWN for that."""
+    if one.consent is Consent.YES or not (one.loss.total is None or one.loss.total.at_most is None):
+        return
+    for replica in one.loss.unheard:
+        if replica in one.evidence.replicas and replica not in one.evidence.live:
+            yield replica
+
+
 def rescues_of(elections: Iterable[PlannedElection]) -> list[tuple[str, ...]]:
     """What saves what these elections give up, without a plan's file: one command for each leader."""
     by_leader: dict[int, list[PlannedElection]] = {}
     for one in elections:
-        by_leader.setdefault(one.elect, []).append(one)
+        if one.rescue or disks_at_stake([one]):
+            by_leader.setdefault(one.elect, []).append(one)
     return [
         save_first(
             targets_of(one.address for one in those),
             leader,
-            on_disks=any(not step.reachable for one in those for step in one.rescue),
+            on_disks=bool(disks_at_stake(those)),
         )
         for leader, those in sorted(by_leader.items())
     ]

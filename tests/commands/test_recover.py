@@ -88,9 +88,8 @@ def test_what_kelr_recommends_is_planned_for_every_unsafe_partition(kelr: Kelr, 
     assert "no election: 4 partitions, orders:0-3: Start broker 1" in ran.out
     assert "steady" not in ran.out
     told = " ".join(ran.out.split())
-    back = "Do Bring back, as far as the advice for each partition says that it is safe, and after"
-    assert f"{back} what it says to save first. (Broker 1: orders:0-3)" in told
-    assert "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in told
+    read = "Do Read the disk of broker 1 as it is now, before it starts (orders:0-3). Plan again with --logs"
+    assert f"{read} broker-1.kelr: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in told
     assert leaders(world) == [None] * 4
 
 
@@ -98,8 +97,9 @@ def test_what_kelr_recommends_is_planned_for_every_unsafe_partition(kelr: Kelr, 
 def test_a_plan_that_is_not_saved_ends_with_the_command_that_saves_it(kelr: Kelr) -> None:
     ran = kelr("recover", "plan", "orders:0", *DESIGNATE_2, *CONNECTION)
     command = "kelr recover plan orders:0 --election-type designation --designate 2 --out plan.json -b kafka-1:9092"
-    assert f"2. Save the plan in a file: {command}\n" in ran.out
-    assert "1. Keep broker 1 down until step 2 ends." in ran.out
+    assert f"3. Save the plan in a file: {command}\n" in ran.out
+    assert "1. Keep broker 1 down until its disk is saved." in ran.out
+    assert "2. Keep broker 1 down until the election is done." in ran.out
     assert ran.err == ""
 
 
@@ -227,6 +227,9 @@ def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World
     assert ran.out.splitlines() == [
         "Done: 4 of 4 leaders elected.",
         "Lost        UNKNOWN: the log of broker 1 was not read. Accepted: unknown.",
+        "            Lost once broker 1 starts, unless its disk is saved first:",
+        "            kelr rescue dump --plan plan.json --from-replica 1 --log-dir DIRECTORY --out"
+        " plan-from-1.kelr-rescue -b kafka-1:9092",
         f"Next        kelr recover verify {planned} --wait -b kafka-1:9092",
     ]
     again = apply(kelr, "--yes", "--accept-loss", "0+")
@@ -825,7 +828,7 @@ def test_a_plan_without_a_broker_whose_disk_nobody_read_leads_to_that_disk(kelr:
     flags = " ".join(CONNECTION)
     told = "kelr rescue dump --plan p.json --from-replica 1 --log-dir DIRECTORY --out p-from-1.kelr-rescue"
     lines = [line.strip() for line in ran.out.splitlines()]
-    assert "1. On the host of broker 1, with --log-dir for each log directory:" in " ".join(lines)
+    assert "1. Keep broker 1 down until its disk is saved. On the host of broker 1" in " ".join(lines)
     assert lines.index(f"{told} {flags}") < next(
         at for at, line in enumerate(lines) if line.endswith(f"kelr recover apply p.json --accept-loss unknown {flags}")
     )
@@ -850,7 +853,7 @@ def test_records_on_a_dead_brokers_disk_come_with_the_command_for_its_host(kelr:
         "Do      1. kelr rescue dump --plan p.json --out p.kelr-rescue -b kafka-1:9092",
         f"{on_its_host} -b kafka-1:9092",
     ]
-    assert "2. On the host of broker 1, with --log-dir for each log directory:" in ran.out
+    assert "2. Keep broker 1 down until its disk is saved. On the host of broker 1" in " ".join(ran.out.split())
 
 
 @pytest.mark.parametrize("command", ["resume", "undo"])

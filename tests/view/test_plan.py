@@ -67,7 +67,11 @@ LOSSY_LINES = [
     "Loss    At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was",
     "        not read.",
     "Better  Bring broker 1 back: its log is the best of all.",
-    "Do      1. kelr rescue dump orders:1 --elect 3 --out orders-1-lost-to-3.kelr-rescue -b kafka-1:9092",
+    "Do      1. Save what broker 2 truncates at once, and keep broker 1 down until",
+    "           its disk is saved. On the host of broker 1, with --log-dir for each",
+    "           log directory (without --log-dir where no disk can be read):",
+    "           kelr rescue dump orders:1 --elect 3 --log-dir DIRECTORY --out orders-1-lost-to-3.kelr-rescue"
+    " -b kafka-1:9092",
     "        2. Keep broker 1 down until step 3 ends. (Starting broker 1 instead:",
     "           loses less.)",
     "        3. By 23:13 UTC: kelr recover apply plan.json --accept-loss 19+ -b kafka-1:9092",
@@ -93,7 +97,7 @@ def test_a_plan_begins_with_what_it_costs_and_what_to_do(width: int | None) -> N
 
 
 def test_an_election_is_told_in_sentences_on_demand() -> None:
-    assert shown(plan(LOSSY), width=100, full=True).splitlines()[9:] == [
+    assert shown(plan(LOSSY), width=100, full=True).splitlines()[12:] == [
         "",
         "orders:1: elect broker 3 (designation)",
         "  why       Somebody designated broker 3. Broker 2 has the better log.",
@@ -125,8 +129,8 @@ def test_the_question_says_whom_at_what_cost_and_what_would_be_better() -> None:
         "Loss    At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was",
         "        not read.",
         "Better  Bring broker 1 back: its log is the best of all.",
-        "Do      Keep broker 1 down until it is done. (Starting broker 1 instead: loses",
-        "        less.)",
+        "Do      Keep broker 1 down until the election is done. (Starting broker 1",
+        "        instead: loses less.)",
         "",
         "At stake  A transaction is open below the high watermark.",
     ]
@@ -136,7 +140,7 @@ def test_what_cannot_be_read_from_the_network_is_read_on_the_brokers_host() -> N
     (step,) = LOSSY.rescue
     down = replace(LOSSY, rescue=(replace(step, reachable=False),))
     text = shown(plan(down))
-    told = "On the host of broker 2, with --log-dir for each log directory (without --log-dir where no disk can"
+    told = "Keep brokers 1 and 2 down until their disks are saved. On the host of brokers 1 and 2, with --log-dir for"
     assert told in " ".join(text.split())
     assert rescues_in(text)[0].startswith("kelr rescue dump orders:1 --elect 3 --log-dir DIRECTORY --out")
 
@@ -219,7 +223,7 @@ def test_of_many_partitions_the_totals_come_first_and_each_list_once(width: int 
     assert sum("payments." in line and ":0,2" in line.replace(":0,", ":0,2") for line in lines) == 2  # a row, a command
     text = " ".join(" ".join(lines).split())
     assert "Loss At least 1,900 offsets, 400 committed. More UNKNOWN: the log of broker 1 was not read." in text
-    assert "Keep broker 1 down until it is done, for 50 of them." in text
+    assert "Keep broker 1 down until the elections are done, for 50 of them." in text
     wide = " ".join(shown(many(100), width=width, format=OutputFormat.WIDE).split())
     assert "Returns Keep broker 1 down: its return elects it by itself. (50 of them)" in wide
     assert "Note Broker 2 truncates 19 offsets when 3 leads." in wide
@@ -296,7 +300,9 @@ def rescues_in(text: str) -> list[str]:
 
 def test_where_many_partitions_lose_records_one_command_for_each_leader_rescues_them_without_a_plan() -> None:
     answered = RescueStep(1, 116, 135, reachable=True)
-    many = [replace(LOSSY, partition=number, elect=2 + number % 2, rescue=(answered,)) for number in range(10, 15)]
+    counted = replace(NINETEEN_LOST, total=Bounds(19, 19), unheard=())
+    lossy = replace(LOSSY, rescue=(answered,), loss=counted)
+    many = [replace(lossy, partition=number, elect=2 + number % 2) for number in range(10, 15)]
     assert rescues_in(shown(plan(*many))) == [
         "kelr rescue dump orders:10,12,14 --elect 2 --out lost-to-2.kelr-rescue -b kafka-1:9092",
         "kelr rescue dump orders:11,13 --elect 3 --out lost-to-3.kelr-rescue -b kafka-1:9092",
@@ -331,7 +337,7 @@ def test_however_many_partitions_and_reasons_there_are_one_command_saves_before_
         "kelr rescue dump orders:3002 --elect 4 --out orders-3002-lost-to-4.kelr-rescue -b kafka-1:9092",
     ]
     assert text.count("Save first. Bring broker 1 back.") == 1
-    assert text.count("  save first: with the command above that writes lost-to-1.kelr-rescue\n") == 2
+    assert text.count("  save first: with the command above that writes lost-to-1.kelr-rescue\n") == 3
     following = next_of([*first, *others])
     assert following is not None
     assert following[:5] == ("rescue", "dump", "orders:0-3001", "--elect", "1")
@@ -344,7 +350,7 @@ def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
     assert rescues_in(text) == [
         "kelr rescue dump orders:10-14 --elect 2 --log-dir DIRECTORY --out lost-to-2.kelr-rescue -b kafka-1:9092"
     ]
-    assert "On the host of broker 1, with --log-dir for each log directory (without" in " ".join(text.split())
+    assert "1. Keep broker 1 down until its disk is saved. On the host of broker 1, with" in " ".join(text.split())
 
 
 def test_all_commands_of_a_plan_stand_below_what_they_save() -> None:
@@ -359,7 +365,81 @@ def test_all_commands_of_a_plan_stand_below_what_they_save() -> None:
     ]
     steps = " ".join(text.split())
     assert "Do 1. kelr rescue dump" in steps
-    assert "2. On the host of broker 1, with --log-dir for each log directory: kelr rescue dump" in steps
+    assert "2. Keep broker 1 down until its disk is saved. On the host of broker 1, with --log-dir" in steps
+
+
+def asked(*entries: PlannedElection) -> str:
+    out = io.StringIO()
+    output = Output(out, io.StringIO(), connection_flags=("-b", "kafka-1:9092"))
+    show_question(output, plan(*entries), STOCK)
+    return " ".join(out.getvalue().split())
+
+
+def test_before_an_election_the_tail_of_a_live_broker_and_the_disk_of_a_dead_one_are_both_named() -> None:
+    tail = replace(LOSSY, partition=0, loss=replace(NINETEEN_LOST, total=Bounds(19, 19), unheard=()), hold=())
+    disk = replace(LOSSY, rescue=(), loss=Loss(Grade.UNKNOWN, unheard=(1,), reason="the log of 1 was not read"))
+    text = asked(tail, disk)
+    assert "1. Save what broker 2 truncates at once, and keep broker 1 down until its disk is saved." in text
+    assert "kelr rescue dump orders:0-1 --elect 3 --log-dir DIRECTORY --out lost-to-3.kelr-rescue" in text
+    assert "2. Keep broker 1 down until the elections are done, for orders:1." in text
+
+
+def test_a_disk_that_nobody_read_is_saved_before_an_election_that_needs_it_not_to_be_held() -> None:
+    """The broker's return elects nobody, and truncates all the same."""
+    unread = replace(LOSSY, rescue=(), hold=(), loss=Loss(Grade.UNKNOWN, unheard=(1,), reason="1 was not read"))
+    assert "Do Keep broker 1 down until its disk is saved. On the host of broker 1" in asked(unread)
+    assert "until its disk is saved" not in asked(replace(unread, loss=NOTHING_LOST, consent=Consent.YES))
+
+
+_NO_CONFIGS = "Configs of topic orders could not be read (TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the"
+_NOT_TOLD = (
+    f"{_NO_CONFIGS} topic): unclean.leader.election.enable is taken as false.",
+    "Whether a reassignment is under way is not known (CLUSTER_AUTHORIZATION_FAILED).",
+    "What is lost cannot be told: the log of 2 tells no epochs (no READ), so it cannot be compared.",
+)
+
+
+@pytest.mark.parametrize("warning", _NOT_TOLD)
+def test_the_first_page_says_what_could_not_be_read(warning: str) -> None:
+    weak = [replace(LOSSY, partition=number, warnings=(*LOSSY.warnings, warning)) for number in (1, 2, 3, 7)]
+    entries = (*weak, replace(LOSSY, partition=9))
+    for text in (" ".join(shown(plan(*entries)).split()), asked(*entries)):
+        assert text.count(f"Note {warning} (orders:1-3,7)") == 1
+        assert "Note Broker 2 truncates" not in text
+
+
+def back(partition: int, *command: str, rescue: tuple[str, ...] = ()) -> NotPlanned:
+    one = waiting(partition, 1, "Because.")
+    return replace(one, command=command or ("describe", f"orders:{partition}", "--watch"), rescue=rescue)
+
+
+def test_a_broker_is_not_started_for_others_while_one_partition_asks_for_its_disk() -> None:
+    unread = back(3, "recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
+    text = " ".join(shown(plan(back(0), unread, back(2))).split())
+    read = (
+        "Do Read the disk of broker 1 as it is now, before it starts (orders:3). Plan again with --logs broker-1.kelr:"
+    )
+    assert f"{read} kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in text
+    assert "Start broker 1" not in text
+    assert "Do Start broker 1. (Broker 1: orders:0,2)" in " ".join(shown(plan(back(0), back(2))).split())
+
+
+def test_what_a_start_truncates_is_saved_before_it() -> None:
+    dump = ("rescue", "dump", "orders:3", "--elect", "1", "--out", "orders-3-lost-to-1.kelr-rescue")
+    text = " ".join(shown(plan(back(0), back(3, rescue=dump))).split())
+    saved = f"Do 1. Save first what others truncate once broker 1 leads (orders:3): kelr {' '.join(dump)}"
+    assert f"{saved} -b kafka-1:9092 2. Start broker 1. (Broker 1: orders:0,3)" in text
+
+
+def test_where_the_advice_goes_on_otherwise_no_start_is_a_step() -> None:
+    text = " ".join(shown(plan(back(0), back(3, "snapshot", "before.kelr"))).split())
+    assert "Do Look at the advice before you start broker 1 (orders:3): kelr explain orders:3" in text
+    assert "Start broker 1" not in text
+
+
+def test_a_broker_is_started_once_the_elections_are_done_and_is_named() -> None:
+    text = " ".join(shown(plan(LOSSY, back(3))).split())
+    assert "Start broker 1 once the elections are done, not before. (Broker 1: orders:3)" in text
 
 
 @pytest.mark.parametrize("what", [MIXED, plan(LOSSY), plan(NOT_NEEDED), plan(*REFUSED)])
@@ -395,7 +475,7 @@ def test_the_document_holds_the_plan_and_what_it_takes() -> None:
     against = lossy["against"]
     assert (against["action"], against["replica"], against["command"]) == ("bring-back", 1, None)
     assert document["items"][0]["planned"]["against"] is None
-    assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --elect 3 --out")
+    assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --elect 3 --log-dir DIRECTORY --out")
     assert lossy["damage"][0]["afterwards"].startswith("kafka-transactions.sh --bootstrap-server kafka-1:9092")
     assert document["items"][3]["not_planned"]["command"] == "kelr explain orders:3 -b kafka-1:9092"
 
