@@ -18,11 +18,12 @@ from kelr.lab import Lab
 from kelr.lab.produce import Acks, produce
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.story import create_topic
-from kelr.model import Decision, ElectionType, PartitionState, select
+from kelr.model import Decision, ElectionType, PartitionState, TopicPartition, select
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.client import Client
+from kelr.sources.live.requests import alter_reassignments
 from kelr.sources.live.transport import Failure
 
 
@@ -38,15 +39,12 @@ def _explained(lab: Lab, topic: str) -> tuple[PartitionState, Decision]:
 
 
 def _reassign(lab: Lab, topic: str, replicas: list[int]) -> None:
-    from kelr.protocol.messages import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
-
-    kind = Request.ReassignableTopic
-    wanted = kind(name=topic, partitions=[kind.ReassignablePartition(partition_index=0, replicas=replicas)])
+    wanted = alter_reassignments({TopicPartition(topic, 0): replicas}, timeout_s=5)
     transport = Client(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
     try:
         nodes = transport.bootstrap_nodes()
         transport.resolve(nodes.items(), timeout_s=2)
-        answers = [transport.exchange(node, Request(timeout_ms=5000, topics=[wanted])) for node in nodes]
+        answers = [transport.exchange(node, wanted) for node in nodes]
     finally:
         transport.close()
     taken = [answer for answer in answers if not isinstance(answer, Failure)]

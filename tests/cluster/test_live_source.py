@@ -37,7 +37,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.client import Client
 from kelr.sources.live.page_bytes import columns, members
-from kelr.sources.live.requests import api_versions, describe_topic_partitions
+from kelr.sources.live.requests import alter_reassignments, api_versions, describe_topic_partitions
 from kelr.sources.live.transport import Failure, NodeAddress
 from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot
 
@@ -93,19 +93,12 @@ class Mover:
 
     def lead(self, topic: str, leaders: Sequence[int]) -> None:
         """Make these brokers lead partitions 0, 1, ..."""
-        from kelr.protocol.messages import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
-
         wanted = {
             number: [leader, *(broker for broker in self._lab.brokers if broker != leader)]
             for number, leader in enumerate(leaders)
         }
-        kind = Request.ReassignableTopic
-        partitions = [
-            kind.ReassignablePartition(partition_index=number, replicas=replicas) for number, replicas in wanted.items()
-        ]
-        answer = self._transport.exchange(
-            "bootstrap-0", Request(timeout_ms=5000, topics=[kind(name=topic, partitions=partitions)])
-        )
+        orders = {TopicPartition(topic, number): replicas for number, replicas in wanted.items()}
+        answer = self._transport.exchange("bootstrap-0", alter_reassignments(orders, timeout_s=5))
         assert not isinstance(answer, Failure)
         assert answer.error_code == 0
         self._wait(topic, lambda state: list(state.replicas) == wanted[state.partition])
