@@ -56,6 +56,7 @@ from kelr.recovery.gather import (
     window_owing,
 )
 from kelr.recovery.places import state_directory
+from kelr.recovery.plan_making import notes_on
 from kelr.sources.base import Source, silence_of
 from kelr.sources.ground import MACHINE
 from kelr.view.applied import show_applied
@@ -121,6 +122,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
         stock_connection=stock_connection(session),
         controller_silence=silence_of(source),
         not_known=not_known_in_words(found.not_known) if found.not_known else "",
+        notes=notes_on(found.decisions),
     )
     if context.not_known and not session.output.format.for_people:
         session.output.note(context.not_known)

@@ -181,6 +181,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen:
         controller_silence=silence_of(session.source()),
         not_known=not_known,
         gone=wanted.wish.gone,
+        notes=made.notes,
         carry_out=_carried_out_by(wanted, made),
         collect=tuple(_collecting(wanted, made, session.source().cluster().live)),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kelr import __version__
 from kelr.controller import RuleSet, choose_rules
@@ -38,6 +38,17 @@ class Made:
     """Those of them whose log of one of these was not read."""
     not_known: tuple[Decision, ...] = ()
     """`kelr.sources.decisions.DecidedPage.not_known`: the plan does not speak of them."""
+    notes: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
+    """What weakens decisions (`notes_on`), those of partitions without an election among them."""
+
+
+def notes_on(decisions: Iterable[Decision]) -> dict[str, list[TopicPartition]]:
+    """What weakens these decisions, each note once, with its partitions."""
+    found: dict[str, list[TopicPartition]] = {}
+    for one in decisions:
+        for note in one.notes:
+            found.setdefault(note, []).append(TopicPartition(one.topic, one.partition))
+    return found
 
 
 def make_plan(
@@ -88,7 +99,7 @@ def make_plan(
         plan = replace(plan, rules=own.name)
     replicas = frozenset(replica for decision in decisions for replica in decision.replicas)
     not_read = frozenset(one.replica for decision in decisions for one in decision.candidates if not one.heard)
-    return Made(plan, snapshot.topic_errors, len(decisions), replicas, not_read, tuple(not_known))
+    return Made(plan, snapshot.topic_errors, len(decisions), replicas, not_read, tuple(not_known), notes_on(decisions))
 
 
 class _Read:

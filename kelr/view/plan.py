@@ -409,6 +409,13 @@ class PlanPage:
         """The partitions that get no election, and what is not known of others."""
         said = rescues_before(self._awaited())
         say_left(self._output, self._screen, self._plan.not_planned, self._context.gone, self._context.stock, said=said)
+        without = {one.address for one in self._plan.not_planned if one.why is not Unplanned.NOT_NEEDED}
+        for note, addresses in self._context.notes.items():
+            where = without.intersection(addresses)
+            if where and tells_of_unread(note):
+                self._screen.blank()
+                text = f"{note[:1].upper()}{note[1:]}. ({in_short(where)})"
+                self._screen.say(text, label=f"{'Note':<10}", style=WARN)
         if self._context.not_known:
             self._screen.blank()
             self._screen.say((self._context.not_known, WARN))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
@@ -70,6 +70,8 @@ class PlanContext:
     """For people: the command that carries the elections out, or saves their plan; as arguments after ``kelr``."""
     collect: tuple[tuple[str, ...], ...] = ()
     """For people: what reads the disk of a broker whose log could not be read, on its host."""
+    notes: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
+    """For people: what weakens decisions (`kelr.recovery.plan_making.notes_on`)."""
     disks_left: tuple[tuple[str, ...], ...] = ()
     """For people: after the elections, the commands that save the disks of brokers that are still down."""
 

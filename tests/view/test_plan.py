@@ -408,6 +408,15 @@ def test_the_first_page_says_what_could_not_be_read(warning: str) -> None:
         assert "Note Broker 2 truncates" not in text
 
 
+def test_what_could_not_be_read_of_partitions_without_an_election_is_on_the_first_page_too() -> None:
+    note = f"c{_NOT_TOLD[0][1:-1]}"
+    where = [TopicPartition("orders", number) for number in (1, 2, 3, 4, 9)]
+    context = replace(STOCK, notes={note: where, "rules elr-4.3: the software's version is not known": where})
+    text = " ".join(shown(plan(replace(LOSSY, warnings=()), NOT_NEEDED, *REFUSED), context=context).split())
+    assert text.endswith(f"Note {_NOT_TOLD[0]} (orders:3-4)")
+    assert "software's version" not in text
+
+
 def back(partition: int, *command: str, rescue: tuple[str, ...] = ()) -> NotPlanned:
     one = waiting(partition, 1, "Because.")
     return replace(one, command=command or ("describe", f"orders:{partition}", "--watch"), rescue=rescue)
