@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kelr.engine.loss_words import PROMISE
 from kelr.engine.planning.lost import Elected, Lost, LostInAll, lost_in_all
 from kelr.engine.words import agree, brokers, joined
-from kelr.model import Bounds
+from kelr.model import Bounds, TopicPartition
 from kelr.view.columns import Json
 from kelr.view.plan_words import elections_in_words, in_one_line, named, partitions_in_words
 
@@ -99,11 +99,15 @@ def _some(found: Sequence[Lost], many: int) -> str:
 
 
 _ON_RECORD = {
-    None: "This machine has no record of it, and another election may have chosen the leader.",
+    None: "By its audit log, this machine did not ask for it. Another election may have chosen the leader.",
     Elected.NOBODY: "This machine's run of it elected no leader; one from elsewhere may have.",
-    Elected.PERHAPS_ANOTHER: "This machine asked for it, and has no record of who was elected.",
+    Elected.PERHAPS_ANOTHER: "This machine asked for it, and did not see the planned replica elected.",
 }
 """What the audit log tells of an election of which it is not known whether it came about."""
+
+
+def _places(where: Sequence[TopicPartition]) -> str:
+    return named(where) if in_one_line(where) else partitions_in_words(len(where))
 
 
 def _followers(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
@@ -126,7 +130,7 @@ def _followers(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
             yield f"Whether {only} gave anything up for the plan is UNKNOWN."
     if lost.leading:
         subject, many = brokers(lost.leading), len(lost.leading)
-        places = named([one.address for one in found if one.leads is not None])
+        places = _places([one.address for one in found if one.leads is not None])
         yield (
             f"{subject[:1].upper()}{subject[1:]} {agree(many, 'leads', 'lead')} {places} now: whether"
             f" {agree(many, 'it', 'they')} gave anything up before is UNKNOWN."
@@ -136,10 +140,15 @@ def _followers(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
 def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
     """What to know besides: which elections may not have come about, whose logs were never read, who may still hold
     what, and what was accepted."""
+    another = [one.address for one in found if one.led_first is not None]
+    if another:
+        yield f"Another replica than planned was elected first in {_places(another)}."
+        yield "It is UNKNOWN whether a request of the plan elected it."
+    where = [one.address for one in found if one.unsure and one.led_first is None]
+    if where:
+        elections = agree(len(where), "election", "elections")
+        yield f"It is UNKNOWN whether the plan's {elections} came about in {_places(where)}."
     if lost.unsure:
-        where = [one.address for one in found if one.unsure]
-        places = named(where) if in_one_line(where) else partitions_in_words(len(where))
-        yield f"It is UNKNOWN whether the plan's {agree(len(where), 'election', 'elections')} came about in {places}."
         yield from dict.fromkeys(_ON_RECORD[one.on_record] for one in found if one.unsure)
     if lost.unread:
         logs = agree(len(lost.unread), "The log", "The logs")

@@ -211,16 +211,21 @@ def verified_in_words(verified: Verified) -> str:
 
 
 def _not_carried_out(verified: Verified) -> str:
-    """Where another election came first; empty where none did, as far as it is known."""
-    where = verified.instead
-    if not where:
-        return ""
-    leaders = sorted(set(where.values()))
-    places = named(where) if in_one_line(where) else partitions_in_words(len(where))
+    """Where another replica was elected first; empty where none was, as far as it is known."""
+    unsure = {one.address: one.led_first for one in verified.lost if one.led_first is not None}
     total = len(verified.plan.elections)
-    some = "" if len(where) == total else f" in {len(where):,} of {partitions_in_words(total)}"
-    leads, other = agree(len(leaders), "leads", "lead"), agree(len(where), "another election", "other elections")
-    return f"Not carried out{some}: {brokers(leaders)} {leads} {places} by {other}. "
+    parts = []
+    for where, label, by in (
+        (verified.instead, "Not carried out", " by another election"),
+        (unsure, "Not carried out as planned", ", by which election is UNKNOWN"),
+    ):
+        if where:
+            leaders = sorted(set(where.values()))
+            places = named(where) if in_one_line(where) else partitions_in_words(len(where))
+            some = "" if len(where) == total else f" in {len(where):,} of {partitions_in_words(total)}"
+            leads = agree(len(leaders), "leads", "lead")
+            parts.append(f"{label}{some}: {brokers(leaders)} {leads} {places}{by}. ")
+    return "".join(parts)
 
 
 def _checked_in_words(verified: Verified) -> str:

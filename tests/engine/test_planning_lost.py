@@ -134,7 +134,7 @@ def test_a_replica_that_led_first_with_all_that_the_others_held_cost_the_plan_no
     # An election on record may have elected it.
     asked = lost_by(HEARD, first(1, *BY_ITSELF), perhaps_another=True)
     assert asked is not None
-    assert (asked.unsure, asked.unread, asked.truncated) == (True, (), ())
+    assert (asked.unsure, asked.unread, asked.truncated, asked.led_first) == (True, (), (), 1)
 
 
 @pytest.mark.parametrize(

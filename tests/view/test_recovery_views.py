@@ -199,8 +199,8 @@ def test_where_a_later_election_made_the_planned_replica_the_leader_it_says_that
     text = " ".join(shown(verified).split())
     assert (
         "Lost 0 to 19 offsets in all, of them committed: 0 to 19 (1 election). It is UNKNOWN whether the plan's"
-        " election came about in orders:1. This machine has no record of it, and another election may have chosen the"
-        " leader."
+        " election came about in orders:1. By its audit log, this machine did not ask for it. Another election may have"
+        " chosen the leader."
     ) in text
     assert json.loads(shown(verified, format=OutputFormat.JSON))["lost"]["unsure"] == 1
 
@@ -221,15 +221,31 @@ def test_a_plan_that_another_election_came_before_was_not_carried_out_and_lost_n
     )
 
 
+def test_where_another_replica_led_first_and_the_plan_may_have_elected_it_what_was_lost_is_unknown() -> None:
+    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
+    assert BACK.state is not None
+    led = replace(BACK, state=replace(BACK.state, leader=1))
+    one = lost_by(planned, led)
+    assert one is not None
+    text = " ".join(shown(Verified(PLAN, findings(planned, led), NOW_MS, (one,))).split())
+    assert text.startswith(
+        "Not carried out as planned: broker 1 leads orders:1, by which election is UNKNOWN. Passed: 1 of 1 partition,"
+        " 7 checks. Lost by the elections: UNKNOWN. Next kelr recover verify p -b k:1 Lost UNKNOWN (1"
+        " election). Another replica than planned was elected first in"
+        " orders:1. It is UNKNOWN whether a request of the plan elected it. By its audit log, this machine did not ask"
+        " for it. Another election may have chosen the leader. Passed"
+    )
+
+
 @pytest.mark.parametrize(
     ("on_record", "words"),
     [
-        (None, "This machine has no record of it, and another election may have chosen the leader."),
+        (None, "By its audit log, this machine did not ask for it. Another election may have chosen the leader."),
         (
             Elected.NOBODY,
             "This machine's run of it elected no leader; one from elsewhere may have.",
         ),
-        (Elected.PERHAPS_ANOTHER, "This machine asked for it, and has no record of who was elected."),
+        (Elected.PERHAPS_ANOTHER, "This machine asked for it, and did not see the planned replica elected."),
     ],
 )
 def test_nobody_is_said_to_have_followed_a_plan_that_may_not_have_been_carried_out(

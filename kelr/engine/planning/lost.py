@@ -90,6 +90,9 @@ class Lost:
     """Whether the planned election came about is not known: who leads may have been elected by another one."""
     leads: int | None = None
     """The one of `unread` that leads now: it follows nobody; whether it followed another leader before is not known."""
+    led_first: int | None = None
+    """Who led in the first leader epoch after the plan's, where that was not the planned replica, and a request of the
+    plan may have elected it all the same; None: the planned one did, or it is not known."""
     on_record: Elected | None = None
     """What the audit log of this machine tells of the election; None: it has no line of it, or was not asked."""
 
@@ -333,12 +336,12 @@ def lost_by(
     """
     found = _lost_by(planned, seen, recorded, perhaps_another=perhaps_another)
     leader = None if seen.state is None else seen.state.leader
-    if found is None or seen.state is None or leader not in found.unread:
+    if found is None or seen.state is None or leader is None:
         return found
-    if seen.state.leader_epoch == planned.evidence.leader_epoch + 1:
-        # It led first after the plan, and followed nobody since: what only it held is in the log that goes on.
-        return replace(found, unread=tuple(one for one in found.unread if one != leader))
-    return replace(found, leads=leader)
+    if found.unsure and _is_another_first(planned, seen.state):
+        # It followed nobody since the plan: what only it held is in the log that goes on.
+        return replace(found, unread=tuple(one for one in found.unread if one != leader), led_first=leader)
+    return replace(found, leads=leader) if leader in found.unread else found
 
 
 def _lost_by(
@@ -386,10 +389,16 @@ def _elected_instead(planned: PlannedElection, state: PartitionState, leader_log
     A leader epoch has one leader, so the planned replica did not lead in it. ElectLeaders that names no replica may
     have elected the other one, where the planned one was not live: then what every other log held has to be in its log.
     """
-    evidence = planned.evidence
-    if state.leader == planned.elect or evidence.leader is not None or state.leader_epoch != evidence.leader_epoch + 1:
+    if not _is_another_first(planned, state):
         return False
     return planned.method is Method.NATIVE or holds_all_others(planned, leader_log)
+
+
+def _is_another_first(planned: PlannedElection, state: PartitionState) -> bool:
+    """Whether another replica than planned leads in the first epoch since a plan that nobody led in."""
+    evidence = planned.evidence
+    first = evidence.leader is None and state.leader_epoch == evidence.leader_epoch + 1
+    return first and state.leader is not None and state.leader != planned.elect
 
 
 def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:

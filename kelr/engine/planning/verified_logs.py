@@ -216,7 +216,7 @@ def logs_agree(planned: PlannedElection, state: PartitionState, seen: Seen, logs
         worst = max(worst, passed, key=_WORSE.index)
         if passed is not Passed.YES:
             texts.append(text)
-    others = [replica for replica in state.isr if replica != leader]
+    others = [replica for replica in sorted(state.isr) if replica != leader]
     if worst is Passed.YES:
         end = logs.heard[leader].log_end
         text = f"the leader's log ends at {end}"
