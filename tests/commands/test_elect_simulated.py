@@ -62,6 +62,19 @@ def test_a_designation_elects_whom_it_names_and_leaves_the_order_as_it_was(kelr:
     assert [world.state(number).replicas for number in range(4)] == before
 
 
+def test_the_disk_of_a_broker_that_is_down_is_saved_before_and_after_a_designation(kelr: Kelr, world: World) -> None:
+    """1 holds the most, and nobody has read it: its start truncates that, whenever it comes."""
+    assert world.state(0).leader is None
+    ran = kelr(
+        "elect", "-e", "designation", "--designate", "2", "orders:0", "--yes", "--accept-loss", "0+", *CONNECTION
+    )
+    told, out = " ".join((ran.out + ran.err).split()), " ".join(ran.out.split())
+    assert "Keep broker 1 down until its disk is saved. On the host of broker 1" in told
+    assert "kelr rescue dump orders:0 --elect 2 --log-dir DIRECTORY --out orders-0-lost-to-2.kelr-rescue" in told
+    assert "Lost once broker 1 starts, unless its disk is saved first: kelr rescue dump --plan" in out
+    assert "--from-replica 1 --log-dir DIRECTORY" in out
+
+
 def test_keep_order_leaves_the_elected_replica_first(kelr: Kelr, world: World) -> None:
     arguments = ("-e", "designation", "--designate", "2", "orders:0", "--keep-order", "--yes", "--accept-loss", "0+")
     assert kelr("elect", *arguments, *CONNECTION).code == 0
