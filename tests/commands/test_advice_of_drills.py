@@ -65,10 +65,7 @@ def test_no_return_of_theirs_alone_elects_anybody_in_a_document(kelr: Kelr) -> N
 
 def test_a_disk_that_a_snapshot_holds_is_not_to_be_read_again(kelr: Kelr, tmp_path: Path) -> None:
     """`kelr recover plan` had the log of a broker counted that it had just compared with the others."""
-    saved, collect = (
-        tmp_path / "all.kelr",
-        "Count what the disk of a broker that is down holds first, on its host: kelr recover collect",
-    )
+    saved, collect = tmp_path / "all.kelr", "kelr recover collect"
     told(kelr, "snapshot", str(saved), *BOTH_CUT)
     assert collect not in told(kelr, "recover", "plan", "--snapshot", str(saved))
     assert collect in told(kelr, "recover", "plan", *BOTH_CUT[:2])
