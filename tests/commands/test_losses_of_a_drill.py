@@ -113,7 +113,11 @@ def test_what_is_long_stands_below_the_tables(kelr: Kelr) -> None:
 
 def test_where_partitions_disagree_over_a_broker_explain_says_once_which_of_them_come_first(kelr: Kelr) -> None:
     """Partition 9 is led worse if broker 4 is back first, and others wait for it: one followed would ruin the other."""
-    ran = kelr("explain", "--snapshot", WITH_LOGS)
+    summary = kelr("explain", "--snapshot", WITH_LOGS).out
+    assert "\n  Keep 4 down " in summary
+    assert "start broker 4" not in summary
+    assert "in this order" not in summary
+    ran = kelr("explain", "-o", "wide", "--snapshot", WITH_LOGS)
     said = [line for line in ran.err.splitlines() if "disagree" in line]
     assert said == [
         "Partitions disagree over broker 4: keep it down until drill-s2211-r1:9 has a leader, since its return elects"
