@@ -229,7 +229,6 @@ def test_balanced_elects_where_a_dead_brokers_disk_completes_the_quorum(
     ran = elect(*wanted, "--accept-loss", "unknown")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"Elect broker 2 for {topic}:1." in ran.stdout
-    said = "UNKNOWN: broker 1 has lost committed data (its log ends below a known high watermark)"
-    assert said in " ".join(ran.stdout.split())
+    assert "UNKNOWN: broker 1 lost committed data." in " ".join(ran.stdout.split())
     assert "none of it committed" not in ran.stdout
     assert states(lab_43, topic)[1].leader == 2
