@@ -181,13 +181,13 @@ def _most_telling(compared: list[Comparison]) -> Comparison:
 
 def _closing_table(output: Output, compared: list[Comparison]) -> None:
     from kelr.view.demo import COMPARISON_VIEW, comparison_in_words  # noqa: PLC0415
-    from kelr.view.table import wrap  # noqa: PLC0415
+    from kelr.view.layout import wrapped  # noqa: PLC0415
 
     headline(output, "What the stock unclean election would lose, and what kelr recommends")
     with output.listing(COMPARISON_VIEW) as listing:
         listing.add(compared)
     output.line()
-    for line in wrap(plain(comparison_in_words(compared)), output.width or 120):
+    for line in wrapped(plain(comparison_in_words(compared)), output.width or 120):
         output.line(line)
 
 

@@ -68,7 +68,7 @@ def node_text(lab: SimulatedLab, node: int) -> str:
 def show(output: Output, lab: Lab | SimulatedLab) -> None:
     """What runs, and what was done to it."""
     from kelr.view.lab import lab_head, rehearsal_lines, status_view  # noqa: PLC0415 - not for --help
-    from kelr.view.table import wrap  # noqa: PLC0415
+    from kelr.view.layout import wrapped  # noqa: PLC0415
 
     status = lab.status()
     if output.format.for_people:
@@ -86,7 +86,7 @@ def show(output: Output, lab: Lab | SimulatedLab) -> None:
         listing.add(status.nodes)
     if output.format.for_people and status.rehearsal is not None:
         for line in rehearsal_lines(status.rehearsal):
-            for piece in wrap(line, output.width or 120):
+            for piece in wrapped(line, output.width or 120):
                 output.line(piece)
     if status.ready and status.rehearsal is not None and status.rehearsal.now_ms is None:
         output.note("this lab's process has ended, and its cluster with it; 'kelr lab down' clears up")

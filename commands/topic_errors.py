@@ -60,7 +60,8 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool, source: So
 def _meant(errors: Sequence[TopicError], source: Source | None) -> str:
     """What may have been meant by names that no topic has; empty where nothing is like them."""
     wrong = [error.topic for error in errors if error.error in _NO_SUCH and not error.absent]
-    near = list(dict.fromkeys(one for name in wrong for one in _near(name, _topics(source) if wrong else ())))
+    topics = _topics(source) if wrong else ()
+    near = list(dict.fromkeys(one for name in wrong for one in _near(name, topics)))
     return f"did you mean {', '.join(near[:_MOST])}?" if near else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -33,6 +34,20 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture
+def as_expected(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Holds a whole output against the file of a name in `expected` beside the test; `--rewrite` writes it there, for a
+    person to read."""
+
+    def hold_against(name: str, output: str) -> None:
+        path = request.path.with_name("expected") / f"{name}.txt"
+        if request.config.getoption("--rewrite"):
+            path.write_text(output, encoding="utf-8")
+        assert output == path.read_text(encoding="utf-8")
+
+    return hold_against
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
-
 from kelr.engine.planning import only_partitions
 from kelr.engine.words import agree, brokers
 from kelr.model import TopicError, TopicPartition
@@ -19,6 +17,7 @@ from kelr.view.plan import PlanPage
 from kelr.view.plan_document import APPLIED_KIND, PlanContext, PlanRow, plan_head, plan_tail, plan_view, rows_of
 from kelr.view.plan_words import disks_at_stake, in_short, loss_of_plan, named, partitions_in_words
 from kelr.view.screen import BAD, GOOD, LABEL, WARN, Screen
+from kelr.view.styled import Style
 
 MOST_NAMED = 100
 """The lines that Kafka's tool has name so many partitions; how many are left out is said."""
@@ -169,7 +168,7 @@ def _verdict(applied: Sequence[Applied], exit_code: int) -> str:
     return f"{head}: {elected:,} of {of_all} {'leader' if len(applied) == 1 else 'leaders'} elected{rest}.{code}"
 
 
-def _style(applied: Sequence[Applied]) -> str:
+def _style(applied: Sequence[Applied]) -> Style:
     return GOOD if all(one.good for one in applied) else BAD
 
 
@@ -239,14 +238,14 @@ _UNSURE = frozenset({Ended.OTHER_LEADER, Ended.NO_LEADER, Ended.UNKNOWN})
 def _say_rows(screen: Screen, applied: Iterable[Applied]) -> None:
     titles = ("PARTITION", "RESULT", "WANTED", "LEADER", "EPOCH", "")
     rows = (
-        [
-            Text(str(one.address)),
-            Text(one.ended.value, style=GOOD if one.good else BAD),
-            Text(str(one.wanted)),
-            Text("-" if one.leader is None else str(one.leader)),
-            Text("-" if one.leader_epoch is None else str(one.leader_epoch)),
-            Text(result_in_words(one)),
-        ]
+        (
+            str(one.address),
+            (one.ended.value, GOOD if one.good else BAD),
+            str(one.wanted),
+            "-" if one.leader is None else str(one.leader),
+            "-" if one.leader_epoch is None else str(one.leader_epoch),
+            result_in_words(one),
+        )
         for one in applied
     )
     screen.table(titles, rows, right=("WANTED", "LEADER", "EPOCH"), whole=True)

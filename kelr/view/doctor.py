@@ -21,6 +21,7 @@ from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_it
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Listing, Output
 from kelr.view.screen import BAD, GOOD, LABEL, QUIET, WARN, Screen
+from kelr.view.styled import Style
 
 KIND = "kelr/doctor"
 
@@ -326,7 +327,7 @@ class _Page:
         if not self._wide:
             shown = {one.name: f"{one.name} {one.value}" for one in abilities}
             facts = [seen, *(shown[fact] for fact in _FACTS if fact in shown)]
-            self._screen.say(f"{'; '.join(facts)}. ", ("More: -o wide", QUIET), label=f"{name}: ", indent=2)
+            self._screen.say((f"{name}: ", LABEL), f"{'; '.join(facts)}. ", ("More: -o wide", QUIET))
             return
         self._screen.say(f"; {seen}", label=name)
         groups = dict.fromkeys(one.group == CLUSTER for one in abilities)
@@ -359,7 +360,7 @@ class _Page:
             for name, value in surroundings:
                 self._fact(name, value)
 
-    def _fact(self, name: str, value: str, style: str = "") -> None:
+    def _fact(self, name: str, value: str, style: Style = Style.PLAIN) -> None:
         self._screen.say(value, label=f"  {name:<18}", style=style)
 
     def _more(self, text: str) -> None:

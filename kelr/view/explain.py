@@ -52,11 +52,10 @@ from kelr.view.explain_columns import (
 )
 from kelr.view.explain_if import assumed_document, assumed_lines
 from kelr.view.explain_loss import loss_now
-from kelr.view.layout import Layout
+from kelr.view.layout import PIPE_WIDTH, WIDE_PIPE_WIDTH, Layout, table_lines
 from kelr.view.log_bars import log_bars
 from kelr.view.log_cells import Ink
 from kelr.view.log_picture import picture_texts
-from kelr.view.rich_lines import IN_A_PIPE, WIDE_IN_A_PIPE, labelled, lines_of, rich_text, table_lines
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 # Values as the fields of a document.
@@ -159,7 +158,7 @@ class Explanation:
 
     @property
     def _columns(self) -> int:
-        return self.width or (WIDE_IN_A_PIPE if self.details else IN_A_PIPE)
+        return self.width or (WIDE_PIPE_WIDTH if self.details else PIPE_WIDTH)
 
     def full(self) -> View[Explained]:
         """The whole explanation of each partition."""
@@ -367,10 +366,10 @@ class Explanation:
         return STEP_COLUMNS if self.details else SHORT_STEP_COLUMNS
 
     def _labelled(self, label: str, text: Text) -> Iterator[Text]:
-        yield from labelled(label, text, width=self._columns)
+        yield from Layout(self._columns).paragraph(f"{label:<6}", text)
 
     def _lines(self, text: Text) -> Iterator[Text]:
-        yield from lines_of(rich_text(text), width=self._columns)
+        yield from Layout(self._columns).lines(text)
 
     def _table(self, columns: Sequence[Column[RowT]], rows: Iterable[RowT], *, header: bool = True) -> Iterator[Text]:
         yield from table_lines(columns, rows, width=self._columns, header=header)

@@ -109,7 +109,7 @@ def _consequence(assumed: Assumed) -> Text:
 
 _COLUMNS: tuple[Column[Assumed], ...] = (
     Column("condition", "", text=_condition),
-    Column("consequence", "", text=_consequence),
+    Column("consequence", "", text=_consequence, prose=True),
 )
 
 
@@ -189,7 +189,7 @@ def _leaders(changes: Collection[PartitionChange]) -> Iterator[str]:
 
 _SUMMED_COLUMNS: tuple[Column[_Summed], ...] = (
     Column("condition", "", text=lambda row: plain(f"if {row.happened.text}")),
-    Column("sum", "", text=lambda row: plain(row.text)),
+    Column("sum", "", text=lambda row: plain(row.text), prose=True),
 )
 
 

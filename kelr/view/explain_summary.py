@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kelr.engine import needs_a_look
+from kelr.engine.advice.commands import read_the_disk
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import (
     LOG_TYPES,
@@ -28,11 +29,10 @@ from kelr.view.broker_order import unwelcome
 from kelr.view.columns import Column
 from kelr.view.explain_columns import Explained, situation_text
 from kelr.view.explain_loss import best_election
-from kelr.view.rich_lines import IN_A_PIPE, lines_of, rich_text, table_lines
+from kelr.view.layout import PIPE_WIDTH, Layout, table_lines
 from kelr.view.styled import Span, Style, Text, plain
 
 _SAVE = "save, "
-_READ_DISK = "read disk "
 _MOST_TOPICS = 3
 _MOST_RANGES = 4
 """Ranges of partitions that a topic is named with; of one with more, the number is told."""
@@ -184,9 +184,9 @@ class Summary:
             plan: the command that says of each partition how to save its records.
             whole: whether all were added; else brokers get no order, as another partition may speak against it.
         """
-        columns = width or IN_A_PIPE
+        columns = width or PIPE_WIDTH
         for text in (self._counts(of), self._away()):
-            yield from lines_of(rich_text(text), width=columns) if text else ()
+            yield from Layout(columns).lines(text) if text else ()
         yield plain("")
         before, order = list(self._before(columns, plan)), list(self._order()) if whole else []
         if before:
@@ -203,7 +203,7 @@ class Summary:
         for group in rows:
             group.warned = bool(group.starts & warned)
         yield from table_lines(_COLUMNS, rows, width=columns)
-        yield from lines_of(rich_text(self._most_affected()), width=columns)
+        yield from Layout(columns).lines(self._most_affected())
 
     def _counts(self, seen: int) -> Text:
         """``2,333 of 48,120 partitions need action: 1,904 leaderless, 429 under min ISR.``"""
@@ -245,7 +245,7 @@ class Summary:
                 said = [f"returns leaders to up to {count(led, 'partition')}" if number == 1 else f"up to {led:,}"]
             if waiting:
                 where = f"{waiting:,} more" if led else count(waiting, "partition")
-                said.append(f"on {where} its return elects nobody: run kelr explain then")
+                said.append(f"on {where} its return elects no leader: run kelr explain then")
             head = f"  {number}. broker {broker:<4}  "
             for line, text in enumerate(said):
                 yield plain(f"{' ' * len(head) if line else head}{text}")
@@ -291,8 +291,7 @@ class Summary:
             said.append(f"{count(waiting, 'partition')} {agree(waiting, 'waits', 'wait')} for it: start it after that.")
         head = f"  Keep {broker} down   "
         text = " ".join(said)
-        for number, line in enumerate(lines_of(rich_text(plain(text)), width=max(columns - len(head), 20))):
-            yield [Span(head if number == 0 else " " * len(head)), *line]
+        yield from Layout(columns).paragraph(head, text, Style.PLAIN)
         if broker in self._read_while_down:
             how = "Read it again while it is down:" if self._read_again[broker] else "Read its disk first:"
             yield [Span(" " * len(head)), Span(how)]
@@ -339,12 +338,11 @@ def _named(decision: Decision) -> str:
 
 
 def _indented(text: str, columns: int) -> Iterator[Text]:
-    for line in lines_of(rich_text(plain(text)), width=columns - 2):
-        yield [Span("  "), *line]
+    yield from Layout(columns).paragraph("  ", text)
 
 
 def _collect(broker: int) -> str:
-    return f"kelr recover collect --log-dir DIRECTORY --out broker-{broker}.kelr"
+    return " ".join(("kelr", *read_the_disk(broker)))
 
 
 def _started(decision: Decision) -> tuple[int, ...]:
@@ -401,8 +399,8 @@ def _to_read_first(decision: Decision) -> set[int]:
     """The brokers that are down and whose disks are to be read before there is other advice."""
     if decision.advice.action is not AdviceAction.GET_MORE_INFORMATION:
         return set()
-    read = _read(decision.advice.command)
-    return {one.replica for one in decision.candidates if not one.live and read == f"{_READ_DISK}{one.replica}"}
+    command = decision.advice.command
+    return {one.replica for one in decision.candidates if not one.live and command == read_the_disk(one.replica)}
 
 
 def _spoilers(decision: Decision) -> Iterator[int]:
@@ -476,7 +474,7 @@ def _do(decision: Decision) -> str:
     if advice.action is AdviceAction.HOLD:
         return f"keep {advice.replica} down"
     if advice.action is AdviceAction.GET_MORE_INFORMATION:
-        return _read(advice.command)
+        return _read(decision)
     if advice.action is AdviceAction.RESTORE_REPLICATION:
         out = [one for one in decision.candidates if not one.in_isr]
         down = sorted(one.replica for one in out if not one.live)
@@ -484,9 +482,11 @@ def _do(decision: Decision) -> str:
     return _WORDS[advice.action]
 
 
-def _read(command: Sequence[str]) -> str:
-    if command[:2] == ("recover", "collect"):
-        return f"{_READ_DISK}{command[-1].removeprefix('broker-').removesuffix('.kelr')}"
+def _read(decision: Decision) -> str:
+    command = decision.advice.command
+    for one in decision.candidates:
+        if command == read_the_disk(one.replica):
+            return f"read disk {one.replica}"
     return "read logs" if command[:1] == ("log-info",) else "kelr explain"
 
 

@@ -8,8 +8,8 @@ from kelr.model import PartitionState
 from kelr.replay.history import BrokerEntry, CauseKind, ClusterEntry, Election, Entry, PartitionEntry, PartitionsEntry
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.history_words import cause_words, what, when, why
+from kelr.view.layout import wrapped
 from kelr.view.styled import Span, Style, Text, plain, written
-from kelr.view.table import wrap
 
 KIND = "kelr/history"
 
@@ -59,7 +59,7 @@ class _Lines:
             paragraphs.append([Span("why: ", Style.QUIET), *why(entry)])
         indent = " " * (len(time) + 2)
         for number, paragraph in enumerate(paragraphs):
-            for below, line in enumerate(wrap(paragraph, self._width - len(indent))):
+            for below, line in enumerate(wrapped(paragraph, self._width - len(indent))):
                 yield [Span(indent if number or below else f"{time}  "), *line]
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from kelr.engine.words import plural
+from kelr.view.layout import wrapped
 from kelr.view.log_bars import Bar, Holds, LogBars
 from kelr.view.log_cells import ASCII, BLOCKS, Ink, Line, Picture, picture
 from kelr.view.log_scale import Scale
 from kelr.view.styled import Span, Style, Text, plain, styled, width_of
-from kelr.view.table import wrap
 
 IN_A_PIPE = 120
 """Columns of a picture in a pipe."""
@@ -67,17 +67,17 @@ def picture_texts(bars: LogBars, *, width: int | None, ink: Ink = BLOCKS) -> Ite
     """
     whole = width or IN_A_PIPE
     if not bars.heard:
-        yield from wrap(
+        yield from wrapped(
             [Span("Logs: ", Style.HEADING), Span("no replica's log was heard: nothing can be drawn")], whole
         )
         return
-    yield from wrap([Span("Logs: ", Style.HEADING), Span(bars.title)], whole)
+    yield from wrapped([Span("Logs: ", Style.HEADING), Span(bars.title)], whole)
     labels = {bar.replica: _label(bar, imagined=bars.imagined) for bar in bars.bars}
     facts = {bar.replica: _facts(bar, wide=whole >= _WIDE) for bar in bars.bars}
     place = _place(list(labels.values()), [facts[bar.replica] for bar in bars.heard], whole)
     drawn = picture(bars, place.columns, ink)
     if drawn.scale is None:
-        yield from wrap(
+        yield from wrapped(
             plain("  (their offsets differ at more places than there are columns: use a wider terminal)"), whole
         )
     for line in drawn.lines:
@@ -117,7 +117,7 @@ def _indented(text: str, width: int, style: Style = Style.PLAIN, left: int = 2) 
     room = width - left - 2
     # Ranges of long offsets have no space at which they could be broken.
     words = (word if len(word) <= room else word.replace("..", ".. ") for word in text.split(" "))
-    for number, line in enumerate(wrap(styled(" ".join(words), style), room)):
+    for number, line in enumerate(wrapped(styled(" ".join(words), style), room)):
         yield [Span(" " * (left if number == 0 else left + 2)), *line]
 
 
@@ -143,9 +143,9 @@ def _line(line: Line, label: str, facts: str, columns: int, place: _Place) -> It
     style = Style.GOOD if bar.leads else Style.PLAIN
     head = [Span(label + " " * (left - width_of(label)) if place.labels_beside else " " * left, style)]
     if not place.labels_beside:
-        yield from ([Span(" "), *text] for text in wrap(styled(label.strip(), style), place.width - 1))
+        yield from ([Span(" "), *text] for text in wrapped(styled(label.strip(), style), place.width - 1))
     if bar.unheard is not None:
-        for number, text in enumerate(wrap(styled(f"not heard: {bar.unheard}", Style.NOTICE), place.width - left)):
+        for number, text in enumerate(wrapped(styled(f"not heard: {bar.unheard}", Style.NOTICE), place.width - left)):
             yield [*(head if number == 0 else [Span(" " * left)]), *text]
         return
     cells: list[Span] = []

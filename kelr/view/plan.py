@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rich.text import Text
-
 from kelr.engine.advice.commands import DIRECTORY, led_by, read_the_disk
 from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words, not_read
 from kelr.engine.planning.consent import why_forced
@@ -44,6 +42,7 @@ from kelr.view.plan_words import (
     where_in_words,
 )
 from kelr.view.screen import BAD, GOOD, LABEL, QUIET, WARN, Part, Screen
+from kelr.view.styled import Style
 
 NOTHING_PLANNED = "No election planned: none is needed."
 NOTHING_YET = "No election planned, for the reasons below."
@@ -298,11 +297,11 @@ class PlanPage:
             groups.setdefault(_like(one, note), []).append(one)
         cells = [
             (
-                Text(named(one.address for one in members)),
-                Text(str(like.elect)),
-                Text(f"{_hull([one.loss.committed for one in members])}{marks.get(like.note, '')}", style=like.style),
-                Text(_hull([one.loss.total for one in members]), style=like.style),
-                Text(like.logs),
+                named(one.address for one in members),
+                str(like.elect),
+                (f"{_hull([one.loss.committed for one in members])}{marks.get(like.note, '')}", like.style),
+                (_hull([one.loss.total for one in members]), like.style),
+                like.logs,
             )
             for like, members in groups.items()
         ]
@@ -312,7 +311,7 @@ class PlanPage:
             self._screen.table(titles, cells, right=("LEADER",))
         for note, mark in marks.items():
             if rows:
-                self._screen.say(note, label=f"{mark.strip()} ", style="")
+                self._screen.say(note, label=f"{mark.strip()} ", style=Style.PLAIN)
             elif note != _PROMISED:
                 self._labelled("", note)
 
@@ -370,19 +369,16 @@ class PlanPage:
         self._screen.table(
             titles,
             (
-                [
-                    Text(text)
-                    for text in (
-                        str(one.address),
-                        str(one.elect),
-                        one.elected_by.value,
-                        _lost(one.loss.committed, one.loss.committed_ranges),
-                        _lost(one.loss.total, one.loss.lost_ranges),
-                        certainty_in_words(one.loss),
-                        method_in_short(one),
-                        one.consent.value,
-                    )
-                ]
+                (
+                    str(one.address),
+                    str(one.elect),
+                    one.elected_by.value,
+                    _lost(one.loss.committed, one.loss.committed_ranges),
+                    _lost(one.loss.total, one.loss.lost_ranges),
+                    certainty_in_words(one.loss),
+                    method_in_short(one),
+                    one.consent.value,
+                )
                 for one in self._plan.elections
             ),
             right=("LEADER",),
@@ -475,7 +471,7 @@ class _Like:
     total: str
     logs: str
     note: str
-    style: str
+    style: Style
 
 
 def _like(one: PlannedElection, note: str) -> _Like:

@@ -12,6 +12,7 @@ from kelr.model.plan import Finding, NotPlanned, Unplanned
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, targets_of
 from kelr.view.screen import BAD, GOOD, WARN, Part, Screen
+from kelr.view.styled import Style
 
 _LONGEST_TARGET = 80
 _MOST_TARGETS = 20
@@ -75,7 +76,7 @@ def say_left(
         for file in rescues.said_before(members):
             screen.say(f"save first: with the command above that writes {file}", label="  ")
         for command, condition in (*rescues.of(members), *_commands(members, gone)):
-            screen.command(output.next_command(command), label=f"  {condition}", style="")
+            screen.command(output.next_command(command), label=f"  {condition}", style=Style.PLAIN)
 
 
 def without_them(members: Iterable[NotPlanned], gone: Collection[int]) -> tuple[str, ...]:

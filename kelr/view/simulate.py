@@ -11,8 +11,8 @@ from kelr.simulation.story import Reached, StoryStep
 from kelr.simulation.words import verdict_line
 from kelr.view.columns import Column, Json, RowT, View
 from kelr.view.document_schema import document_schema, item_schema
+from kelr.view.layout import wrapped
 from kelr.view.styled import Style, Text, cleaned, plain, styled, width_of
-from kelr.view.table import wrap
 
 KIND = "kelr/simulate"
 
@@ -83,7 +83,7 @@ class _Telling:
         if self._width is None or self._fits(head + text):
             yield styled(f"{head}{text}".rstrip(), style)
             return
-        for number, line in enumerate(wrap(plain(text), self._width - width_of(further))):
+        for number, line in enumerate(wrapped(plain(text), self._width - width_of(further))):
             yield styled((further if number else head) + "".join(span.text for span in line), style)
 
     def _fits(self, line: str) -> bool:

@@ -19,7 +19,7 @@ class Style(Enum):
     PLAIN = ""
     HEADING = "1"
     GOOD = "32"
-    NOTICE = "35"
+    NOTICE = "33"
     BAD = "1;31"
     QUIET = "2"
     COMMAND = "36"

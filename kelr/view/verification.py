@@ -19,6 +19,7 @@ from kelr.view.lost_words import LOST_FACT, NOT_ON_RECORD, lost_document, lost_i
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, where_in_words
 from kelr.view.screen import BAD, GOOD, WARN, Screen
+from kelr.view.styled import Style
 
 KIND = "kelr/verification"
 _KELR = "kelr "
@@ -194,7 +195,7 @@ class _Page:
             where = where_in_words(addresses, of=total)
             self._screen.say(f"{remark} ({where})", label=f"{'Note':<{_MARGIN}}", style=WARN)
 
-    def _say(self, label: str, findings: Iterable[Finding], style: str) -> None:
+    def _say(self, label: str, findings: Iterable[Finding], style: Style) -> None:
         """Each text once, with the check and the partitions that it is about."""
         groups: dict[tuple[Check, str], list[TopicPartition]] = {}
         for one in findings:

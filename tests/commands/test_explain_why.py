@@ -22,14 +22,14 @@ Asked only with ELR on and while both ISR and ELR are empty: the one replica tha
 forbids it and its log is not looked at;
 Kafka counts it as an unclean election.
 
- asked by            Kafka's controller
- by itself           4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3, \
+asked by            Kafka's controller
+by itself           4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3, \
 kip966-manager-off)
- unclean election    4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
- preferred election  5th, after live-elr-member (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
- whom it elects      may lack committed records
- source              KIP-966, delivery plan; PartitionChangeBuilder.canElectLastKnownLeader
- more                docs/election-rules.md, "The election (builder, `electLeader` and what it calls)"
+unclean election    4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+preferred election  5th, after live-elr-member (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+whom it elects      may lack committed records
+source              KIP-966, delivery plan; PartitionChangeBuilder.canElectLastKnownLeader
+more                docs/election-rules.md, "The election (builder, `electLeader` and what it calls)"
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,33 +27,30 @@ def _log(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory)
 
 
-EXPECTED = Path(__file__).parent / "expected"
-
-
-def expected(name: str) -> str:
-    return (EXPECTED / f"history-{name}.txt").read_text(encoding="utf-8")
-
-
-def test_a_partition(kelr: Kelr, log: str) -> None:
+def test_a_partition(kelr: Kelr, log: str, as_expected: Callable[[str, str], None]) -> None:
     ran = kelr("history", "orders:0", "--metadata-log", log)
-    assert (ran.code, ran.out) == (0, expected("partition"))
+    assert ran.code == 0
+    as_expected("history-partition", ran.out)
     assert "orders:0: recovery quorum" in ran.err
 
 
-def test_unclean_elections(kelr: Kelr, log: str) -> None:
+def test_unclean_elections(kelr: Kelr, log: str, as_expected: Callable[[str, str], None]) -> None:
     ran = kelr("history", "--unclean", "--metadata-log", log)
-    assert (ran.code, ran.out) == (0, expected("unclean"))
+    assert ran.code == 0
+    as_expected("history-unclean", ran.out)
     assert ran.err == f"  next: kelr history orders:0 --metadata-log {log}\n"
 
 
-def test_a_summary(kelr: Kelr, log: str) -> None:
+def test_a_summary(kelr: Kelr, log: str, as_expected: Callable[[str, str], None]) -> None:
     ran = kelr("history", "--summary", "--metadata-log", log)
-    assert (ran.code, ran.out) == (0, expected("summary"))
+    assert ran.code == 0
+    as_expected("history-summary", ran.out)
 
 
-def test_a_drawing(kelr: Kelr, log: str) -> None:
+def test_a_drawing(kelr: Kelr, log: str, as_expected: Callable[[str, str], None]) -> None:
     ran = kelr("history", "orders", "--draw", "--metadata-log", log)
-    assert (ran.code, ran.out) == (0, expected("drawing"))
+    assert ran.code == 0
+    as_expected("history-drawing", ran.out)
 
 
 def test_a_document(kelr: Kelr, log: str) -> None:

@@ -67,10 +67,10 @@ def test_the_incident_for_people(live: Callable[[Snapshot], None], kelr: Kelr) -
     lines = ran.out.splitlines()
     assert lines[0] == "cluster 4L6g3nShT-eMCtK--X86sw, 5 partitions counted (live); 2 endpoints asked, 1 not heard"
     shown = [re.sub(" +", " ", line) for line in lines]
-    assert " offline partitions 2 2 same 1 controller -" in shown
-    assert " under min ISR (all) - 3 kelr alone - -" in shown
+    assert "offline partitions 2 2 same 1 controller -" in shown
+    assert "under min ISR (all) - 3 kelr alone - -" in shown
     assert any(
-        re.fullmatch(r" http://b2:9404/metrics prometheus-text \? \d\.\d s cannot connect: Connection refused", line)
+        re.fullmatch(r"http://b2:9404/metrics prometheus-text \? \d\.\d s cannot connect: Connection refused", line)
         for line in shown
     )
     assert lines[-3:] == [
@@ -181,7 +181,7 @@ def test_a_snapshot_of_another_time_is_not_compared(snapshot_file: str, kelr: Ke
     respx.get("http://c1/metrics").mock(return_value=controller(0))
     ran = kelr("metrics", "--endpoint", "c1", "--snapshot", snapshot_file)
     assert ran.code == 0
-    assert re.search(r"^ offline partitions +0 +2  not comparable", ran.out, re.MULTILINE)
+    assert re.search(r"^offline partitions +0 +2  not comparable", ran.out, re.MULTILINE)
 
 
 def test_a_reading_that_begins_late_is_no_defect(

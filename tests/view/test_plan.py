@@ -189,7 +189,7 @@ def test_a_promise_is_a_footnote() -> None:
 def test_lines_fit_the_terminal_but_for_commands(width: int) -> None:
     for line in shown(MIXED, width=width).splitlines():
         # Four columns of numbers do not stand side by side in forty columns.
-        in_table = width == 40 and "  " in line.strip()
+        in_table = width == 40 and ("  " in line.strip() or not line[:20].strip())
         assert len(line) <= width or "kelr " in line or "kafka-transactions.sh" in line or in_table, line
 
 
@@ -220,7 +220,7 @@ def many(count: int) -> Plan:
 def test_of_many_partitions_the_totals_come_first_and_each_list_once(width: int | None) -> None:
     lines = shown(many(100), width=width).splitlines()
     assert lines[0].startswith("Plan: 100 elections in topic")
-    assert sum("payments." in line and ":0,2" in line.replace(":0,", ":0,2") for line in lines) == 2  # a row, a command
+    assert sum("payments." in line and ":0," in line for line in lines) == 2  # a row, a command
     text = " ".join(" ".join(lines).split())
     assert "Loss At least 1,900 offsets, 400 committed. More UNKNOWN: the log of broker 1 was not read." in text
     assert "Keep broker 1 down until the elections are done, for 50 of them." in text
@@ -232,8 +232,8 @@ def test_of_many_partitions_the_totals_come_first_and_each_list_once(width: int 
 
 def test_a_list_of_partitions_breaks_behind_a_comma() -> None:
     text = shown(many(100), width=80)
-    lines = [line for line in text.splitlines() if re.fullmatch(r" *[0-9]+(,[0-9]+)*,?", line)]
-    numbers = [int(number) for line in lines for number in line.strip().strip(",").split(",")]
+    lines = [found[1] for line in text.splitlines() if (found := re.fullmatch(r" *([0-9]+(,[0-9]+)*),?(  .*)?", line))]
+    numbers = [int(number) for line in lines for number in line.split(",")]
     assert set(range(2, 200)) - set(numbers) <= {1, 3, 5, 7, 9, 11, 13, 101, 103, 105, 107}
 
 

@@ -478,7 +478,7 @@ def test_nobody_who_leads_is_not_the_same_as_no_such_partition() -> None:
     nobody = replace(LEFT, leader=None)
     gone = replace(WELL_LED, partition=2, leader=None, order=None, text="there is no such partition any more")
     lines = status_of(replace(STATUS, journals=(replace(OPEN, partitions=(nobody, gone)),))).splitlines()
-    assert [line.split()[:5] for line in lines if line.startswith(" orders:")] == [
+    assert [line.split()[:5] for line in lines if line.startswith("orders:")] == [
         ["orders:1", "left", "2", "none", "2,3,1"],
         ["orders:2", "gone", "2", "-", "-"],
     ]
@@ -493,7 +493,7 @@ def test_a_partition_that_another_replica_leads_is_not_well(
 ) -> None:
     status = replace(STATUS, journals=(), plan_partitions=(replace(WELL_LED, leader=leader, order=order),))
     text = status_of(status)
-    assert f" orders:1   {state} " in text
+    assert f"orders:1   {state} " in text
     if state == "well":
         assert text.endswith("\nNothing is left to put right.\n")
     else:

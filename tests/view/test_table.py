@@ -141,7 +141,7 @@ def test_a_hyphenated_word_is_broken_behind_its_hyphens() -> None:
 def test_colour_only_where_asked_and_marks_without_it() -> None:
     text: Text = (Span("2~", Style.NOTICE), Span(" 3"))
     assert written(text, color=False) == "2~ 3"
-    assert written(text, color=True) == "\x1b[35m2~\x1b[0m 3"
+    assert written(text, color=True) == "\x1b[33m2~\x1b[0m 3"
 
 
 def test_a_rack_cannot_drive_the_terminal() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +19,6 @@ from kelr.view.watch.state import Mode, Sort, WatchState
 from kelr.view.watch.table import Renewed, table_screen
 from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
 
-EXPECTED = Path(__file__).with_name("expected")
 RECOVERY = RecoveryProgress("20231114-1", "recover apply", "ada@laptop", 40, 11, 1, SECOND_MS - 3000)
 SILENT = Silence("no answer in time", BEGIN_MS)
 NEVER_HEARD = Silence("no answer in time", None)
@@ -53,13 +52,9 @@ SCREENS: dict[str, tuple[Shown, int, int, WatchState]] = {
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_the_whole_screen(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_whole_screen(name: str, as_expected: Callable[[str, str], None]) -> None:
     shown, width, height, state = SCREENS[name]
-    path = EXPECTED / f"watch-{name}.txt"
-    drawn = screen(shown, width, height, state)
-    if request.config.getoption("--rewrite"):
-        path.write_text(drawn, encoding="utf-8")
-    assert drawn == path.read_text(encoding="utf-8")
+    as_expected(f"watch-{name}", screen(shown, width, height, state))
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -188,8 +188,10 @@ def _why(fact: object) -> str:
 
 def silent_words(silent: Sequence[BrokerFacts], whys: Sequence[str]) -> str:
     """``brokers 2 and 3: connection refused``: whom nobody could ask, and why."""
-    reasons = "; ".join(dict.fromkeys(whys))
-    return f"{broker_words([one.broker for one in silent])}: {reasons}"
+    by_reason: dict[str, list[int]] = {}
+    for one, why in zip(silent, whys, strict=True):
+        by_reason.setdefault(why, []).append(one.broker)
+    return "; ".join(f"{broker_words(brokers)}: {why}" for why, brokers in by_reason.items())
 
 
 def _software(announced: Announced) -> tuple[object, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kelr.engine.watching import Counts, Story
 from kelr.model import BrokerStatus
+from kelr.view.layout import wrapped
 from kelr.view.styled import Span, Style, Text, styled
-from kelr.view.table import wrap
 from kelr.view.watch.gaps import not_renewed_in_words, silence_in_words
 from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble
 from kelr.view.watch.paint import cut
@@ -50,7 +50,7 @@ def gap_lines(trouble: Trouble | None, silent: Silence | None, width: int) -> li
 
 def _few_lines(text: Text, width: int) -> list[Text]:
     """The text's first lines; the last one says where there are more."""
-    lines = [*wrap(text, width)]
+    lines = [*wrapped(text, width)]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES - 1] = [*lines[_MOST_LINES - 1], Span(" >", Style.QUIET)]
     return lines[:_MOST_LINES]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from kelr.engine.words import in_short
 from kelr.model import Candidate, TopicPartition
 from kelr.view.explain_columns import Explained
+from kelr.view.layout import wrapped
 from kelr.view.styled import Span, Style, Text, plain, styled
-from kelr.view.table import wrap
 from kelr.view.watch.model import Detail, Shown
 from kelr.view.watch.words import clock, duration
 
@@ -27,7 +27,7 @@ def detail_lines(shown: Shown, at: TopicPartition, width: int) -> list[Text]:
     if detail is None:
         return [rule(str(at), width), styled("its replicas' logs are being asked for", Style.QUIET)]
     lines: list[Text] = [_title(shown, detail, at, width)]
-    lines += wrap(plain(detail.decision.summary), width)[:_MOST_SUMMARY]
+    lines += wrapped(plain(detail.decision.summary), width)[:_MOST_SUMMARY]
     lines += [line for candidate in detail.decision.candidates for line in [_replica(shown, detail, at, candidate)]]
     return lines
 

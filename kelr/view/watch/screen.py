@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kelr.view.layout import Layout
+from kelr.view.layout import Layout, wrapped
 from kelr.view.styled import Span, Style, Text, plain, styled
-from kelr.view.table import wrap
 from kelr.view.watch.head import head_lines
 from kelr.view.watch.model import Listed, Shown
 from kelr.view.watch.partition import detail_lines, explanation_lines, rule
@@ -57,7 +56,7 @@ def draw(shown: Shown, state: WatchState, rows: Listed, width: int, height: int)
     """The whole screen."""
     if width < NARROWEST or height < LOWEST:
         text = f"{width}x{height} is too small; {NARROWEST}x{LOWEST} is enough (q ends)"
-        return Drawn(list(wrap(plain(text), max(1, width)))[:height], Around(rows.rows, 1), ())
+        return Drawn(list(wrapped(plain(text), max(1, width)))[:height], Around(rows.rows, 1), ())
     head = head_lines(shown, state, width)[: height - 4]
     foot = _foot(shown, state, rows)
     room = height - len(head) - 1
@@ -81,7 +80,7 @@ def _with_list(
     detail = detail[: max(0, room // 3)]
     left = room - len(detail)
     log_room = max(2, left // 3) if left >= 6 else 0
-    nothing = [] if rows.rows else [[Span("  "), *line] for line in wrap(_nothing(shown, state, rows), width - 2)]
+    nothing = [] if rows.rows else [[Span("  "), *line] for line in wrapped(_nothing(shown, state, rows), width - 2)]
     list_room = min(left - log_room, 1 + max(len(nothing), len(rows.rows)))
     log_room = left - list_room
     page = max(1, list_room - 1)
@@ -126,9 +125,9 @@ def _log(shown: Shown, room: int, width: int) -> list[Text]:
     lines: list[Text] = []
     for entry in reversed(shown.log):
         name = [Span(f"{entry.name}: ", Style.HEADING)] if entry.name else []
-        wrapped = wrap([*name, *entry.text], width - 9)
+        parts = wrapped([*name, *entry.text], width - 9)
         told = [
-            [Span(f"{clock(entry.at_ms)} " if not at else " " * 9, Style.QUIET), *one] for at, one in enumerate(wrapped)
+            [Span(f"{clock(entry.at_ms)} " if not at else " " * 9, Style.QUIET), *one] for at, one in enumerate(parts)
         ]
         if len(lines) + len(told) > room - 1:
             if not lines and room > 1:
