@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from kelr.engine import needs_a_look
@@ -25,6 +25,7 @@ from kelr.model import (
     Unheard,
 )
 from kelr.page.words import count
+from kelr.view.affected import Affected
 from kelr.view.broker_order import unwelcome
 from kelr.view.columns import Column
 from kelr.view.explain_columns import Explained, situation_text
@@ -34,29 +35,6 @@ from kelr.view.styled import Span, Style, Text, plain
 
 _SAVE = "save, "
 _MOST_TOPICS = 3
-_MOST_RANGES = 4
-"""Ranges of partitions that a topic is named with; of one with more, the number is told."""
-
-
-@dataclass(slots=True)
-class _Topic:
-    """The partitions of one topic, as ranges as long as they are few."""
-
-    count: int = 0
-    ranges: list[list[int]] = field(default_factory=list)
-
-    def add(self, partition: int) -> None:
-        self.count += 1
-        if self.ranges and partition == self.ranges[-1][1] + 1:
-            self.ranges[-1][1] = partition
-        elif len(self.ranges) <= _MOST_RANGES:
-            self.ranges.append([partition, partition])
-
-    def named(self, name: str) -> str:
-        """``orders:0-5,7``, or ``orders 380``."""
-        if len(self.ranges) > _MOST_RANGES:
-            return f"{name} {self.count:,}"
-        return f"{name}:{','.join(str(first) if first == last else f'{first}-{last}' for first, last in self.ranges)}"
 
 
 @dataclass(slots=True)
@@ -101,7 +79,7 @@ class Summary:
         self._named: Counter[str] = Counter()
         """How many are what they are counted as in the first line."""
         self._groups: dict[tuple[str, str], _Group] = {}
-        self._topics: dict[str, _Topic] = {}
+        self._affected = Affected()
         self._unreachable: set[int] = set()
         self._wanted: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
         """How many partitions without leader wait for these brokers, and get one as soon as any of the latter starts.
@@ -135,7 +113,7 @@ class Summary:
         if decision.situation is Situation.HEALTHY and decision.advice.action is AdviceAction.NOTHING:
             return
         self._named[_named(decision)] += 1
-        self._topics.setdefault(decision.topic, _Topic()).add(decision.partition)
+        self._affected.add(decision.topic, decision.partition)
         self._unreachable.update(one.replica for one in decision.candidates if row.unreachable(one.replica))
         again, unread = _to_read_again(row), _led_by_an_unread_log(decision)
         self._read_again.update(again)
@@ -203,7 +181,7 @@ class Summary:
         for group in rows:
             group.warned = bool(group.starts & warned)
         yield from table_lines(_COLUMNS, rows, width=columns)
-        yield from Layout(columns).lines(self._most_affected())
+        yield from Layout(columns).lines(plain(f"Most affected: {self._affected.named(most=_MOST_TOPICS)}."))
 
     def _counts(self, seen: int) -> Text:
         """``2,333 of 48,120 partitions need action: 1,904 leaderless, 429 under min ISR.``"""
@@ -296,12 +274,6 @@ class Summary:
             how = "Read it again while it is down:" if self._read_again[broker] else "Read its disk first:"
             yield [Span(" " * len(head)), Span(how)]
             yield [Span(" " * len(head)), Span(_collect(broker), Style.COMMAND)]
-
-    def _most_affected(self) -> Text:
-        worst = sorted(self._topics.items(), key=lambda one: (-one[1].count, one[0]))
-        named = [topic.named(name) for name, topic in worst[:_MOST_TOPICS]]
-        more = len(worst) - len(named)
-        return plain(f"Most affected: {', '.join([*named, *([f'{more:,} more topics'] * (more > 0))])}.")
 
 
 _COLUMNS: tuple[Column[_Group], ...] = (

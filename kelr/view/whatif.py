@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kelr.controller import ChosenRules
 from kelr.engine.outages.fate import Comeback
@@ -13,8 +13,10 @@ from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree
 from kelr.model import Cluster, PartitionState, TopicError
+from kelr.view.affected import Affected
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
+from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
@@ -183,7 +185,7 @@ class _Total:
 
 _OR_WORSE = {
     Standing.UNDER_MIN_ISR: "acks=all refused: under min ISR, or no leader",
-    Standing.MIN_ISR_UNKNOWN: "perhaps under min ISR (not known), or worse",
+    Standing.MIN_ISR_UNKNOWN: "perhaps under min ISR (UNKNOWN), or worse",
     Standing.LAST_REPLICA: "one replica in sync, of several, or no leader",
 }
 """Titles of rows that count what is worse, too: a partition that loses its leader is not under min ISR any more, and no
@@ -205,8 +207,9 @@ def _new(row: _Total) -> Text:
 
 def _then(row: _Total) -> Text:
     # Logs are not read: more may be lost.
-    more = "+" if row.shape.flag is Standing.MAY_LOSE else ""
-    count = vouched(row.then, whole=row.whole)
+    may_lose = row.shape.flag is Standing.MAY_LOSE
+    count = vouched(row.then, whole=row.whole and not (may_lose and not row.then))
+    more = "+" if may_lose else ""
     return styled("?" if count is None else f"{count:,}{more}", row.shape.style if row.then else Style.PLAIN)
 
 
@@ -233,11 +236,31 @@ def totals_lines(layout: Layout, tally: Tally, *, whole: bool) -> Iterator[Text]
     yield from layout.table(_TOTALS, rows)
 
 
+@dataclass(slots=True)
+class _Group:
+    """Partitions that come to the same."""
+
+    shape: Shape
+    remark: str
+    worst: int = 0
+    partitions: Affected = field(default_factory=Affected)
+
+
+_GROUP_COLUMNS: tuple[Column[_Group], ...] = (
+    Column("count", "PARTITIONS", text=lambda row: plain(f"{row.partitions.count:,}"), right=True),
+    Column("becomes", "BECOMES", text=lambda row: styled(row.shape.short, row.shape.style)),
+    Column("which", "WHICH", text=lambda row: plain(row.partitions.named(most=_MOST_TOPICS)), prose=True),
+    Column("remark", "THEN", text=lambda row: plain(row.remark), prose=True),
+)
+_MOST_TOPICS = 3
+
+
 class OutageReport:
-    """Takes the partitions that an outage changes and shows them: as they come in documents, to people the worst first.
+    """Takes the partitions that an outage changes and shows them: as they come in documents; to people in groups that
+    come to the same, or one by one with ``-o wide``, the worst first.
 
     Args:
-        limit: how many partitions to list; None lists all of them.
+        limit: how many partitions, or groups of them, to list; None lists all of them.
     """
 
     def __init__(
@@ -250,15 +273,13 @@ class OutageReport:
         self._shown = 0
         self._number = 0
         self._heap: list[tuple[int, int, PartitionFate]] = []
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._one_by_one = output.format is OutputFormat.WIDE
         self._cluster = cluster
         head = {**head_of(cluster, source, rules), "outage": str(tally.outage)}
         self._listing = None if output.format.for_people else output.listing(whatif_view(), head)
         if self._listing is not None:
             self._listing.__enter__()
-
-    @property
-    def listed(self) -> int:
-        return self._shown if self._listing is not None else len(self._heap)
 
     def add(self, fates: Sequence[PartitionFate]) -> None:
         """Partitions that the outage changes, in address order."""
@@ -268,6 +289,12 @@ class OutageReport:
             self._shown += len(fates[:room])
             return
         for fate in fates:
+            if not self._one_by_one:
+                shape, remark = short_of(fate), "; ".join(remarks(fate))
+                group = self._groups.setdefault((shape.name, remark), _Group(shape, remark))
+                group.worst = max(group.worst, int(fate.new))
+                group.partitions.add(fate.before.topic, fate.before.partition)
+                continue
             self._number -= 1
             item = (int(fate.new), self._number, fate)
             if self._limit is None or len(self._heap) < self._limit:
@@ -318,15 +345,21 @@ class OutageReport:
             output.line(line)
         for line in totals_lines(layout, tally, whole=whole):
             output.line(line)
-        worth = [fate for _, _, fate in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
-        if not worth:
-            return
-        output.line()
-        rest = affected - len(worth)
-        more = f"; {rest:,} more change: --all lists them" if rest > 0 else ""
-        output.line(styled(f"The worst first{more}:" if len(worth) > 1 or rest > 0 else "It changes:", Style.HEADING))
-        for line in layout.table(_people_columns(), worth):
-            output.line(line)
+        if self._heap or self._groups:
+            output.line()
+        if self._one_by_one:
+            worth = [fate for _, _, fate in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
+            self._list(layout.table(_people_columns(), worth), affected - len(worth), "partitions change")
+        else:
+            groups = sorted(self._groups.values(), key=lambda group: (-group.worst, -group.partitions.count))
+            shown = groups[: self._limit]
+            self._list(layout.table(_GROUP_COLUMNS, shown), len(groups) - len(shown), "groups of partitions")
+
+    def _list(self, lines: Iterator[Text], left_out: int, what: str) -> None:
+        for line in lines:
+            self._output.line(line)
+        if left_out > 0:
+            self._output.line(f"{left_out:,} more {what}, none of them worse: --all lists them")
 
 
 def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
@@ -341,7 +374,7 @@ def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
         verb = agree(count, *_VERBS[worst.flag])
         verdict = styled(f"{count:,} of {tally.partitions:,} partitions {verb}", worst.style)
     elif not tally.partitions:
-        verdict = styled("UNKNOWN: no partition was seen", Style.NOTICE)
+        verdict = styled("UNKNOWN: no partition was read", Style.NOTICE)
     elif better := _better(tally):
         verdict = [*not_known(cluster), *plain(better)]
     elif tally.new[Standing.CHANGED]:
@@ -369,6 +402,6 @@ _VERBS = {
     Standing.MAY_LOSE: ("may lose committed records", "may lose committed records"),
     Standing.LEADERLESS: ("loses its leader", "lose their leader"),
     Standing.UNDER_MIN_ISR: ("falls under min ISR", "fall under min ISR"),
-    Standing.MIN_ISR_UNKNOWN: ("may fall under min ISR: it is not known", "may fall under min ISR: it is not known"),
-    Standing.DOUBTFUL: ("cannot be told for certain", "cannot be told for certain"),
+    Standing.MIN_ISR_UNKNOWN: ("may fall under min ISR: UNKNOWN", "may fall under min ISR: UNKNOWN"),
+    Standing.DOUBTFUL: ("may come off worse: UNKNOWN", "may come off worse: UNKNOWN"),
 }

@@ -98,8 +98,8 @@ def _people_columns(cluster: Cluster, *, whole: bool) -> tuple[Column[SetCounts]
                 return plain("?")
             if flag is Standing.MAY_LOSE:
                 # Logs are not read: more may be lost.
-                return styled(f"{count:,}+", style) if count else plain("0+")
-            return styled(f"{count:,}", style) if count else plain("-")
+                return styled(f"{count:,}+", style) if count else plain("?")
+            return styled(f"{count:,}", style) if count else plain("0")
 
         return Column(title.lower(), title, text=text, right=True, shown=Shown.PEOPLE, yields=yields)
 
@@ -149,12 +149,12 @@ def show_any(
     depends = max((row.depends for row in report.worst), default=0)
     notes = notes_of(rules, cluster, {}, 0)
     if depends:
-        notes.append(f"for up to {plural(depends, 'partition')} the order makes a difference; the worst is counted")
+        notes.append(
+            f"up to {plural(depends, 'partition')}: depends on the order in which brokers go; the worst is counted"
+        )
     doubtful = max((row.new[Standing.DOUBTFUL] for row in report.worst), default=0)
     if doubtful:
-        notes.append(
-            f"up to {plural(doubtful, 'partition')} cannot be told for certain: ask for the brokers alone to see why"
-        )
+        notes.append(f"up to {plural(doubtful, 'partition')} UNKNOWN: ask for one broker alone to see why")
     unread = max((row.new[Standing.MIN_ISR_UNKNOWN] for row in report.worst), default=0)
     if unread:
         notes.append(
@@ -216,12 +216,12 @@ def _verdict(report: AnyReport, cluster: Cluster) -> Text:
     count = plural(report.sets, "set") if report.size > 1 else plural(report.sets, "broker")
     if report.harmful:
         leave = f"{report.harmful:,} of {count} {agree(report.harmful, 'leaves', 'leave')} {_HARM[report.keep]}"
-        more = f"; of {report.uncertain:,} more it cannot be told for certain" if report.uncertain else ""
+        more = f"; UNKNOWN for {report.uncertain:,} more" if report.uncertain else ""
         return styled(leave + more, Style.BAD)
     if report.uncertain:
-        return styled(f"with {report.uncertain:,} of {count} some partitions cannot be told for certain", Style.NOTICE)
+        return styled(f"UNKNOWN for {report.uncertain:,} of {count}", Style.NOTICE)
     if not report.partitions:
-        return styled("no partition was looked at", Style.NOTICE)
+        return styled("UNKNOWN: no partition was read", Style.NOTICE)
     no_harm = f"{_NO_HARM[report.keep]} ({count})"
     if without := report.now[Standing.LEADERLESS]:
         has = agree(without, "has", "have")

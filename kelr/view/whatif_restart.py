@@ -18,7 +18,7 @@ from kelr.view.styled import Style, Text, plain, styled
 from kelr.view.whatif_words import HEAD, NOTES, SHAPES, head_of, names_of, notes_of
 
 KIND = "kelr/whatif-restart"
-WAIT = "Each step waits until the broker before is in sync again: kelr describe --under-replicated shows nobody."
+WAIT = "Before each step, wait until kelr describe --under-replicated lists none."
 
 
 def restart_view(*, whole: bool = True) -> View[RestartStep]:
@@ -93,7 +93,7 @@ def _verdict(row: RestartStep) -> Text:
     if row.safe:
         return styled("yes", Style.GOOD)
     if not row.blocked:
-        return styled("not known", Style.NOTICE)
+        return styled("UNKNOWN", Style.NOTICE)
     return styled(f"no: {sum(one.count for one in row.blocked):,} blocked", Style.BAD)
 
 
@@ -165,9 +165,9 @@ def _headline(plan: RestartPlan, rules: ChosenRules, cluster: Cluster) -> Text:
     kept = "a leader and min ISR" if plan.keep is Keep.MIN_ISR else "a leader"
     about = plain(f" (rules {rules.rules.name})")
     if not plan.partitions:
-        return [*styled("Not known to be safe: ", Style.NOTICE), *plain("no partition was found"), *about]
+        return [*styled("UNKNOWN: ", Style.NOTICE), *plain("no partition was read"), *about]
     if cluster.controller_silence is not None and not unsafe:
-        return [*styled("Not known to be safe: ", Style.NOTICE), *plain("no controller answers"), *about]
+        return [*styled("UNKNOWN: ", Style.NOTICE), *plain("no controller answers"), *about]
     if not unsafe:
         steps = "every restart" if len(plan.steps) > 1 else "the step"
         return [
@@ -203,18 +203,25 @@ def _which(one: Blocked) -> str:
 
 
 def _what(one: Blocked) -> str:
-    title = _title(one)
-    if one.already:
-        return f"{agree(one.count, 'is', 'are')} {title} already" if one.standing in _STATES else title
-    return f"{agree(one.count, 'comes', 'come')} to be {title}" if one.standing in _STATES else title
+    if one.standing not in _VERBS:
+        return _title(one)
+    now, then = _VERBS[one.standing]
+    return f"{agree(one.count, *now)} already" if one.already else agree(one.count, *then)
 
 
-_STATES = frozenset({Standing.LEADERLESS, Standing.UNDER_MIN_ISR})
+_VERBS = {
+    Standing.LEADERLESS: (("has no leader", "have no leader"), ("loses its leader", "lose their leader")),
+    Standing.UNDER_MIN_ISR: (
+        ("is under min ISR", "are under min ISR"),
+        ("falls under min ISR: acks=all refused", "fall under min ISR: acks=all refused"),
+    ),
+}
+"""What a step finds, and what it brings about."""
 
 
 def _remedy(one: Blocked, cluster: Cluster) -> str:
     if one.standing is Standing.MIN_ISR_UNKNOWN:
-        return "read the topic's configs (DESCRIBE_CONFIGS), or ask for --keep leader"
+        return "read the topic's configs (DESCRIBE_CONFIGS), or use --keep leader"
     if one.standing is Standing.DOUBTFUL:
         return "kelr whatif --stop with this broker says why"
     if one.single:
@@ -222,7 +229,7 @@ def _remedy(one: Blocked, cluster: Cluster) -> str:
     if one.standing is Standing.LEADERLESS and one.already:
         return "kelr explain says what it waits for"
     if not one.waits_for:
-        return "min ISR asks for every replica: lower it or add a replica first, or ask for --keep leader"
+        return "min ISR asks for every replica: lower it, add a replica, or use --keep leader"
     down = [broker for broker in one.waits_for if cluster.status(broker) is not BrokerStatus.LIVE]
     lagging = [broker for broker in one.waits_for if broker not in down]
     parts = [f"start {brokers(down)}"] if down else []

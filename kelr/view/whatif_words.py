@@ -35,11 +35,11 @@ SHAPES = (
     Shape(Standing.ELR_ONLY, "elr-only", "  of these, only ELR members may lead", "no leader", Style.BAD),
     Shape(Standing.UNPROVEN, "unproven", "  of these, no replica is proven complete", "no leader", Style.BAD),
     Shape(Standing.UNDER_MIN_ISR, "under-min-isr", "under min ISR: acks=all refused", "under min ISR", Style.NOTICE),
-    Shape(Standing.MIN_ISR_UNKNOWN, "min-isr-unknown", "perhaps under min ISR: not known", "?", Style.NOTICE),
+    Shape(Standing.MIN_ISR_UNKNOWN, "min-isr-unknown", "perhaps under min ISR: UNKNOWN", "?", Style.NOTICE),
     Shape(Standing.LAST_REPLICA, "last-replica", "one replica in sync, of several", "last replica", Style.NOTICE),
     Shape(Standing.LEADER_MOVES, "leader-moves", "another leader", "leader moves", Style.PLAIN),
     Shape(Standing.CHANGED, "changed", "changed at all", "fewer in sync", Style.PLAIN),
-    Shape(Standing.DOUBTFUL, "doubtful", "not certain (see the notes)", "not certain", Style.NOTICE),
+    Shape(Standing.DOUBTFUL, "doubtful", "UNKNOWN, see the notes", "UNKNOWN", Style.NOTICE),
 )
 """All flags, in the order in which people read them."""
 
@@ -93,7 +93,7 @@ def remarks(fate: PartitionFate) -> Iterator[str]:
     if fate.depends:
         yield f"{_condition(fate)}; else {_else(fate)}"
     if fate.then & Standing.MIN_ISR_UNKNOWN:
-        yield "min ISR not known"
+        yield "min ISR UNKNOWN"
     yield from worst.doubts
 
 
@@ -129,15 +129,17 @@ def _back(end: PossibleEnd) -> str:
     if if_clean:
         return f"back with {joined(sorted(if_clean), 'or')} if stopped cleanly"
     if end.by_logs:
-        return "the Unclean Recovery Manager elects by logs once those are back whom it waits for"
+        return "the Unclean Recovery Manager elects by logs, once the brokers are back that it waits for"
     if end.doubts:
-        return "who is elected on a return is not known"
+        return "who is elected on a return is UNKNOWN"
     risky = sorted({back.broker for back in end.comebacks if back.elected is not None})
     if risky:
-        return f"{joined(risky, 'or')} would be elected on return, whatever its log has lost"
+        return f"{joined(risky, 'or')} would be elected on return, even if its log was cut"
     together = end.together
     if together is None or together.elected is None:
-        return "nobody is elected when they are back" if together is not None else "no single return elects anybody"
+        return (
+            "Kafka elects no leader when they are back" if together is not None else "no single return elects a leader"
+        )
     if together.loses_nothing:
         return f"once all are back, {together.elected} leads"
     return f"once all are back, {together.elected} leads {_BY.get(together.by, 'without proof')}"
@@ -145,12 +147,12 @@ def _back(end: PossibleEnd) -> str:
 
 def not_known(cluster: Cluster) -> Text:
     """What stands before a verdict that would be an all-clear, where no controller answers; empty where one does."""
-    return [] if cluster.controller_silence is None else styled("not known; by what brokers knew last ", Style.NOTICE)
+    return [] if cluster.controller_silence is None else styled("UNKNOWN; by what brokers knew last ", Style.NOTICE)
 
 
 NO_LOGS_READ = (
-    "the logs are not read: members of ISR and ELR are taken to hold all that was committed, so that more partitions"
-    " may lose records than are counted; kelr explain --if reads the logs"
+    "whatif reads no logs: members of ISR and ELR count as complete, so more partitions may lose records than are"
+    " counted. kelr explain --if reads the logs"
 )
 
 
@@ -175,13 +177,13 @@ def notes_of(
     found += [f"{count:,} partition{'s' * (count != 1)}: {doubt}" for doubt, count in sorted(doubts.items())]
     if cluster.controller_silence is not None:
         found.append(
-            f"no controller answers ({cluster.controller_silence}): nobody is elected now, or a controller elects that"
-            " these brokers do not reach. How partitions stand may be out of date, and what loses its leader may stay"
-            " without"
+            f"no controller answers ({cluster.controller_silence}): Kafka elects no leader now, or a controller"
+            " that these brokers do not reach does. Partitions may stand otherwise by now, and those that lose"
+            " their leader may stay leaderless"
         )
     if cluster.reassignments_error is not None:
         found.append(
-            f"whether reassignments are under way is not known ({cluster.reassignments_error}): an election may"
+            f"whether reassignments are under way is UNKNOWN ({cluster.reassignments_error}): an election may"
             " complete one, and drop replicas with it"
         )
     cordoned = [one.id for one in cluster.brokers if cluster.refuses_to_order(one.id)]
@@ -189,7 +191,7 @@ def notes_of(
         is_ = agree(len(cordoned), "is", "are")
         found.append(
             f"{brokers(cordoned)} {is_} cordoned: while such a broker is down, Kafka takes no order of replicas that"
-            " names it, and of its partitions without a leader only Kafka's own elections are left. Before it stops,"
+            " names it. Partitions without a leader are left to Kafka's own elections then. Before it stops,"
             " empty its cordoned.log.dirs"
         )
     return found

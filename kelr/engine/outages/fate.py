@@ -21,8 +21,8 @@ MOST_IN_ANY_ORDER = 8
 """So many brokers of one partition may go at once and have every order looked at."""
 
 CONTROLLER_FAILS = "Kafka's controller runs into an error of its own at this, so that nothing can be told"
-UNCLEAN_UNKNOWN = "unclean.leader.election.enable of the controller is not known: taken for false"
-ELR_UNKNOWN = "the ELR is not known"
+UNCLEAN_UNKNOWN = "unclean.leader.election.enable of the controller is UNKNOWN: counted as false"
+ELR_UNKNOWN = "the ELR is UNKNOWN"
 BY_LOGS = "the Unclean Recovery Manager may elect a replica by its log: that is not counted"
 NOT_EVERY_ORDER = "not every order of so many brokers was looked at"
 NOT_EVERY_WAY = "not every way in which so many brokers may have stopped was looked at"
