@@ -157,9 +157,9 @@ def test_one_entry_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "No lab.json is in it.",
         "",
-        " cause       The lab was ended, or lives elsewhere (--dir, KELR_LAB_DIR).",
-        " what to do  `kelr lab up` starts one.",
-        " exit code   5",
+        "cause       The lab was ended, or lives elsewhere (--dir, KELR_LAB_DIR).",
+        "what to do  `kelr lab up` starts one.",
+        "exit code   5",
     ]
 
 
