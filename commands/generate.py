@@ -9,9 +9,11 @@ import io
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +22,7 @@ import typer
 from kelr.commands import complete
 from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED
-from kelr.commands.options import EXIT_MEANINGS, on_this_machine, open_output
+from kelr.commands.options import CONNECTION, EXIT_MEANINGS, OUTPUT, on_this_machine, open_output
 from kelr.commands.registry import COMMANDS
 from kelr.errors import UsageError
 from kelr.errors.catalogue import GROUPS
@@ -32,6 +34,22 @@ from kelr.view.errors import errors_document
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument or option of a command."""
+
+    panel: str
+    """The heading that ``--help`` puts it under; empty without one."""
+    form: str
+    """As it is typed, such as ``-b, --bootstrap-server HOST:PORT,...``."""
+    help: str
+
+    @property
+    def item(self) -> str:
+        """Its line in a list."""
+        return f"- `{self.form}`: {self.help}"
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A command and, for a group, its own commands."""
 
@@ -40,6 +58,9 @@ class Command:
     sentence: str
     help: str
     """The whole text of ``--help``."""
+    examples: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    """Its own arguments and options; the shared ones only of ``kelr options``."""
     commands: tuple[Command, ...] = ()
 
 
@@ -78,8 +99,31 @@ def _command(context: Any) -> Command:
         path=context.command_path,
         sentence=(command.help or "").strip().split("\n", 1)[0].rstrip("."),
         help="\n".join(_without_boxes(said.getvalue().splitlines())).strip("\n"),
+        examples=tuple(_examples(command.help or "")),
+        parameters=tuple(_parameters(command)),
         commands=tuple(below),
     )
+
+
+def _examples(text: str) -> Iterator[str]:
+    """The lines below ``Examples:``, without their indent."""
+    _, _, after = text.partition("Examples:\n")
+    for line in after.splitlines():
+        if not line.startswith("  "):
+            return
+        yield line[2:]
+
+
+def _parameters(command: Any) -> Iterator[Parameter]:
+    for parameter in command.params:
+        panel = getattr(parameter, "rich_help_panel", None) or ""
+        shared = panel in (CONNECTION, OUTPUT) and not getattr(command, "shows_shared", False)
+        if parameter.hidden or shared or not parameter.help:
+            continue
+        is_option = parameter.param_type_name == "option"
+        names = ", ".join([*parameter.opts, *parameter.secondary_opts]) if is_option else ""
+        default = f" Default: {parameter.default}." if isinstance(parameter.default, str) else ""
+        yield Parameter(panel, f"{names} {parameter.metavar or ''}".strip(), f"{parameter.help}{default}")
 
 
 def _without_boxes(lines: Iterable[str]) -> Iterator[str]:
@@ -149,6 +193,8 @@ def completion(ctx: typer.Context, shell: Shell) -> None:
         output.line(line)
 
 
+COMMON = 4
+"""An argument or option of so many commands stands once in the reference."""
 _BEGIN = "<!-- generated: {name} (make docs) -->"
 _END = "<!-- end of {name} -->"
 
@@ -204,13 +250,20 @@ def _exit_codes() -> Iterator[str]:
 
 
 def _reference(kelr: Command) -> Iterator[str]:
-    for command in every(kelr):
-        yield f"## {command.path}"
-        yield ""
-        yield "```text"
-        yield command.help
-        yield "```"
-        yield ""
+    """Each command's sentence, examples and own options; whoever has the command has the rest in its ``--help``."""
+    commands = [command for command in every(kelr) if not command.commands]
+    times = Counter(one for command in commands for one in set(command.parameters))
+    common = [one for one, found in times.items() if found >= COMMON]
+    yield from ("## Options of many commands", "")
+    yield from (one.item for one in sorted(common, key=lambda one: one.form))
+    for command in commands:
+        yield from ("", f"## {command.path}", "", f"{command.sentence}.", "")
+        yield from ("```text", *command.examples, "```")
+        own = sorted((one for one in command.parameters if one not in common), key=lambda one: bool(one.panel))
+        for panel, parameters in groupby(own, key=lambda one: one.panel):
+            yield from ("", f"{panel}:") if panel else ()
+            yield ""
+            yield from (one.item for one in parameters)
 
 
 def _main(arguments: list[str]) -> int:

@@ -39,24 +39,13 @@ def show_errors(output: Output, entries: Iterable[Entry], *, in_full: bool) -> N
 
 
 def errors_document(groups: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
-    """Lines of Markdown: the codes by group in a table, and a section for each."""
-    yield "| code | exit | what happened |"
-    yield "|---|---|---|"
-    for entries in groups.values():
-        yield from (f"| [`{one.code}`](#{one.code}) | {int(one.exit_code)} | {one.title} |" for one in entries)
+    """Lines of Markdown: a table for each group. Causes are left to ``kelr errors CODE``."""
     for group, entries in groups.items():
-        yield ""
-        yield f"## {group}"
-        for entry in entries:
-            yield ""
-            yield f"### {entry.code}"
-            yield ""
-            yield f"**{entry.title}.** Exit code {int(entry.exit_code)}."
-            yield ""
-            yield entry.meaning
-            yield ""
-            yield f"- Cause: {entry.cause}"
-            yield f"- What to do: {entry.remedy}"
+        yield from ("", f"## {group}", "", "| code | exit | error | fix |", "|---|---|---|---|")
+        for one in entries:
+            cells = (f"`{one.code}`", str(int(one.exit_code)), one.title, one.remedy)
+            yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    yield ""
 
 
 @dataclass(frozen=True, slots=True)

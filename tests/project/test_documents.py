@@ -34,8 +34,16 @@ def test_completions_are_current(shell: str) -> None:
 
 def test_documents_would_notice_a_change(root_command: Command) -> None:
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (kelr .*)\n((?s:.*?))(?=^## |\Z)", text, re.MULTILINE))
     for command in every(root_command):
-        assert command.help in text
+        if command.commands:
+            continue
+        section = sections[command.path]
+        assert f"\n{command.sentence}.\n" in section
+        for example in command.examples:
+            assert f"\n{example}\n" in section
+        for parameter in command.parameters:
+            assert parameter.item in section or parameter.item in text.partition("## kelr ")[0], command.path
 
 
 def test_every_command_has_a_sentence_and_an_example(root_command: Command) -> None:
