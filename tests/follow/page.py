@@ -12,11 +12,10 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.follow.differences import Compared, Difference
-from tests.follow.facts import Name
 
 PAGES = Path(__file__).parents[2] / "docs" / "kafka-versions"
 FEW = 3
-"""So many members of a class are told with what became of each."""
+"""So many things are named for each meaning."""
 TRIED = "## Tried on it\n"
 _TITLES = {
     "kelr": "Not known to kelr",
@@ -71,7 +70,7 @@ def runs_of(kafka: str, rounds: int) -> Sequence[Run]:
     return (
         Run("The controller beside Apache's own classes", differential, 1),
         Run("Predicted incidents", ("-m", "pytest", "-q", "-m", "longer", incidents, "--kafka", kafka), 1),
-        Run("Predicted outages", ("-m", "tests.cluster.whatif_predictions", "--kafka", kafka), 40),
+        Run("Predicted outages", ("-m", "tests.cluster.whatif_predictions", "--kafka", kafka), 1),
         Run(
             "Hindsight", ("-m", "tests.hindsight.real", "--seed", kafka, "--kafka", kafka, "--rounds", str(rounds)), 40
         ),
@@ -92,31 +91,37 @@ def tried_before(page: Path) -> str:
 def _compared(compared: Compared) -> Iterator[str]:
     yield f"# Kafka {compared.kafka}\n"
     yield f"Made by `make follow KAFKA={compared.kafka}` ([how](../testing.md#the-next-release-of-kafka)): each thing"
-    yield f"that is not as in Kafka {compared.against}, and what that means for kelr.\n"
+    yield f"that is not as in Kafka {compared.against}, by what it means for kelr. `tests/follow/known.toml` classifies"
+    show = "--compare-only --show 'class Partition *'"
+    yield f"them; `python -m tests.follow {compared.kafka} {show}` prints the code that changed.\n"
     order = list(_TITLES)
     in_order = sorted(compared.rows, key=lambda row: order.index(row[0].name[0]))
     for kind, rows in groupby(in_order, key=lambda row: row[0].name[0]):
-        yield f"## {_TITLES[kind]}\n\n| what | how | kelr |\n|---|---|---|"
-        for (name, said), same in groupby(rows, key=lambda row: (_thing(row[0].name), row[1])):
-            cells = (f"`{name}`", f"`{_how([one for one, _ in same])}`", said or "**not classified**")
-            yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        found: dict[str | None, list[Difference]] = {}
+        for one, said in rows:
+            found.setdefault(said, []).append(one)
+        yield f"## {_TITLES[kind]}\n\n| kelr | differences | in |\n|---|---|---|"
+        for one in found.pop(None, ()):
+            yield _row("**not classified**", "1", f"`{one.key}`: {one.text}")
+        for said, same in found.items():
+            yield _row(str(said), str(len(same)), _some_of(same))
         yield ""
-    names = ", ".join(sorted(compared.classes))
-    yield f"## Compared classes\n\nThe byte code of {len(compared.classes)} classes that kelr names: {names}.\n"
+    yield f"The byte code of the {len(compared.classes)} classes that kelr names was compared.\n"
 
 
-def _thing(name: Name) -> str:
-    """The members of a class, and of those in it, are told in one row."""
-    return name[1].partition("$")[0] if name[0] == "class" else " ".join(name[1:])
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _how(rows: Sequence[Difference]) -> str:
-    if rows[0].name[0] != "class":
-        return "; ".join(one.text for one in rows)
-    if len(rows) <= FEW:
-        return "; ".join(f"{one.name[-1]}: {one.text.removeprefix('code ')}" for one in rows)
-    found: dict[str, list[str]] = {"changed": [], "new": [], "gone": []}
-    for one in rows:
-        how = "new" if one.text.startswith("new: ") else "gone" if one.text == "gone" else "changed"
-        found[how].append(one.name[-1])
-    return "; ".join(f"{how}: {', '.join(dict.fromkeys(names))}" for how, names in found.items() if names)
+def _some_of(rows: Sequence[Difference]) -> str:
+    names = list(dict.fromkeys(_thing(one) for one in rows))
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return f"{', '.join(f'`{name}`' for name in names[:FEW])}{more}"
+
+
+def _thing(one: Difference) -> str:
+    """A class, message or config, without its members."""
+    kind, name = one.name[0], one.name[1]
+    if kind == "api":
+        return f"{name} {one.text.removeprefix('new: ').partition(',')[0]}"
+    return name.partition("$")[0] if kind in ("class", "message") else " ".join(one.name[1:])
