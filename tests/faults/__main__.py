@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
@@ -32,8 +32,8 @@ change the cluster, the state afterwards is looked at: nobody but the planned re
 | slow | the answer comes at 40 bytes a second |
 | error NAME | every error code of the answer is this one |
 
-In the table, **right** is the same document as without the fault; **less known** the same decisions with something
-marked as unknown or not heard; **exit N** an error with that exit code (`docs/cli.md`), which names what happened.
+**Right** is the same document as without the fault; **less known** the same decisions with something marked
+UNKNOWN; the other runs ended with an error of that exit code (`docs/cli.md`), which names what happened.
 
 Written by `make faults`; tests/faults holds the commands, the incident and the judge.
 """
@@ -85,27 +85,20 @@ def _document(found: Sequence[Outcome], options: argparse.Namespace) -> str:
     names = "each name" if most is None else f"{most} names"
     struck = "each request of the run" if seed is None else f"one request of {names} in the run (seed {seed})"
     lines = [_ABOUT, f"{len(found):,} runs, struck at {struck}; {sum(bool(one.findings) for one in found)} not well.\n"]
-    shown = [case.shown for case in CASES if any(one.case.shown == case.shown for one in found)]
-    lines += ["| command | " + " | ".join(FAULTS) + " |", "|---|" + "---|" * len(FAULTS)]
-    for name in shown:
-        cells = [_cell([one for one in found if one.case.shown == name and one.fault == fault]) for fault in FAULTS]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", "What each error said, of those that are not the same everywhere:", ""]
-    lines += sorted({f"- {one.fault} at {one.api}: {_words(one)}" for one in found if one.word.startswith("exit")})[:60]
+    lines += _table("command", [case.shown for case in CASES], found, lambda one: one.case.shown)
+    lines += ["", *_table("fault", FAULTS, found, lambda one: one.fault)]
     return "\n".join(lines) + "\n"
 
 
-def _cell(found: Sequence[Outcome]) -> str:
-    counts = Counter(one.word for one in found)
-    return ", ".join(f"{word} {count}" for word, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _words(one: Outcome) -> str:
-    line = next((line for line in one.ran.err.splitlines() if line.startswith("kelr: error: ")), "")
-    text = line.removeprefix("kelr: error: ")
-    for port in {piece for piece in text.replace(",", " ").split() if piece.startswith("127.0.0.1:")}:
-        text = text.replace(port, "127.0.0.1:PORT")
-    return f"exit {one.ran.code}, *{text}*"
+def _table(title: str, names: Iterable[str], found: Sequence[Outcome], of: Callable[[Outcome], str]) -> Iterator[str]:
+    yield f"| {title} | runs | right | less known | exit codes (runs) |"
+    yield "|---|---:|---:|---:|---|"
+    for name in dict.fromkeys(names):
+        counts = Counter(one.word for one in found if of(one) == name)
+        exits = [f"{word.removeprefix('exit ')} ({count})" for word, count in sorted(counts.items()) if "exit" in word]
+        if counts:
+            row = (name, counts.total(), counts["right"], counts["less known"], ", ".join(exits) or "-")
+            yield f"| {' | '.join(map(str, row))} |"
 
 
 if __name__ == "__main__":
