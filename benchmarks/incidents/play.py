@@ -1,13 +1,13 @@
-"""Makes a script of `kelr.lab.chaos` happen on a lab."""
+"""Makes a script of `benchmarks.incidents.chaos` happen on a lab."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from benchmarks.incidents.chaos import MIN_ISR, Chaos, ChaosStep, Deed
 from benchmarks.incidents.ledger import Ledger
 from kelr.lab import Lab
-from kelr.lab.chaos import MIN_ISR, Chaos, ChaosStep, Deed
 from kelr.lab.nodes import NodePaths
 from kelr.lab.produce import Acks
 from kelr.lab.spec import CONTROLLER_ID

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.incidents.chaos import Chaos, random_chaos
 from benchmarks.incidents.count import Lost, lost, read_topic, worse
 from benchmarks.incidents.disks import keys_on_disks
 from benchmarks.incidents.frozen import Frozen
@@ -15,7 +16,6 @@ from benchmarks.incidents.play import Player, Report, come_back
 from benchmarks.incidents.policies import Policy
 from benchmarks.incidents.site import Site
 from kelr.lab import Lab, LabSpec
-from kelr.lab.chaos import Chaos, random_chaos
 from kelr.model import PartitionState
 
 TOPIC = "incident"

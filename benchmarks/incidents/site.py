@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.incidents.chaos import MIN_ISR, Chaos
 from benchmarks.incidents.frozen import Frozen
 from benchmarks.incidents.play import come_back, is_settled
 from kelr.lab import Lab
-from kelr.lab.chaos import MIN_ISR, Chaos
 from kelr.lab.tail import read_batches
 from kelr.model import PartitionState
 

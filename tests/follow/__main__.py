@@ -13,8 +13,8 @@ import sys
 from fnmatch import fnmatchcase
 
 from kelr.lab.locks import locked_versions
-from kelr.lab.locks.__main__ import write_lock
 from tests.follow.differences import compare, in_detail
+from tests.follow.locks import write_lock
 from tests.follow.page import PAGES, render, runs_of, tried_before
 
 

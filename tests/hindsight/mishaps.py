@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.incidents.chaos import MIN_ISR, REPLICAS, Chaos
 from benchmarks.incidents.disks import keys_on_disks
 from benchmarks.incidents.ledger import Ledger, settings
 from benchmarks.incidents.play import Fencings, come_back, has_left, wait_settled
-from kelr.lab.chaos import MIN_ISR, REPLICAS, Chaos
 from kelr.lab.produce import Acks
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, read_batches

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from benchmarks.incidents.chaos import ChaosStep, Deed, random_chaos
 from benchmarks.incidents.disks import FIRST_MARKER, keys_on_disks
 from benchmarks.incidents.frozen import Frozen
 from benchmarks.incidents.ledger import Acked, Ledger
@@ -31,7 +32,6 @@ from benchmarks.incidents.site import Site
 from kelr import read_snapshot
 from kelr.engine.decide import decide_all
 from kelr.lab import LabSpec
-from kelr.lab.chaos import ChaosStep, Deed, random_chaos
 from kelr.lab.produce import Acks
 from kelr.lab.spec import CONTROLLER_ID, DEFAULT_KAFKA
 from kelr.model import ElectionType, PartitionState, PlannedElection, ReplicaLog, Snapshot, TopicPartition

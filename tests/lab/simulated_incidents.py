@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from benchmarks.incidents.advice import Advised, Do, next_step
+from benchmarks.incidents.chaos import MIN_ISR, Chaos, ChaosStep, Deed
 from benchmarks.incidents.count import Lost
 from benchmarks.incidents.ledger import RECORDS_IN_A_BATCH
 from kelr.controller import Configs, ControllerState, Election, events, rule_set
 from kelr.engine import decide
 from kelr.engine.planning import plan_of
-from kelr.lab.chaos import MIN_ISR, Chaos, ChaosStep, Deed
 from kelr.lab.produce import Acks as Wanted
 from kelr.model import Method, Plan, PlannedElection, Snapshot, TopicPartition, Wish
 from kelr.simulation import Acks, SimulatedCluster, started

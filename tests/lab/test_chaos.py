@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.incidents.chaos import Chaos, Deed, random_chaos
 from kelr.errors import UsageError
-from kelr.lab.chaos import Chaos, Deed, random_chaos
 
 SCRIPTS = st.builds(
     lambda seed, brokers, partitions: (brokers, random_chaos(str(seed), brokers=brokers, partitions=partitions)),

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.incidents.__main__ import findings
 from benchmarks.incidents.advice import Advised, Do, Step, next_step
+from benchmarks.incidents.chaos import Chaos
 from benchmarks.incidents.count import Lost, lost, total, worse
 from benchmarks.incidents.disks import FIRST_MARKER, read_dump
 from benchmarks.incidents.engineer import PlanRead
@@ -16,7 +17,6 @@ from benchmarks.incidents.ledger import Acked
 from benchmarks.incidents.play import has_left, is_settled
 from benchmarks.incidents.report import markdown
 from benchmarks.incidents.rounds import Round
-from kelr.lab.chaos import Chaos
 from kelr.lab.produce import Acks
 from kelr.model import PartitionState
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import LabError
-from kelr.lab.locks import Lock, LockedJar, dump_lock, load_lock, locked_versions, parse_lock, version_with_tools
+from kelr.lab.locks import Lock, LockedJar, load_lock, locked_versions, parse_lock, version_with_tools
 from kelr.lab.spec import DEFAULT_KAFKA
+from tests.follow.locks import dump_lock
 
 WITHOUT_TOOLS = {"4.2.2", "4.4.0"}
 """Of which the registry had the broker and not its tools, in November 2026."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.incidents.chaos import random_chaos
 from benchmarks.incidents.count import Lost, total, worse
-from kelr.lab.chaos import random_chaos
 from tests.lab.simulated_incidents import Incident, by_plans, by_stock_tools
 
 PARTITIONS = 12

@@ -1,6 +1,6 @@
 """The jars of each Kafka version that the lab can run: coordinates, sizes and SHA-256, one file a version.
 
-The files are written by ``python -m kelr.lab.locks VERSION...`` (a maintainer's command; see docs/lab.md).
+The files are written by ``python -m tests.follow.locks VERSION...`` (see docs/lab.md).
 """
 
 from __future__ import annotations
@@ -84,21 +84,12 @@ def load_lock(kafka: str) -> Lock:
 
 
 def parse_lock(file: Traversable) -> Lock:
-    """Read a lock file that `dump_lock` wrote."""
+    """Read a lock file."""
     document = json.loads(file.read_text(encoding="utf-8"))
     if document.get("format") != LOCK_FORMAT:
         raise LabError(f"{file.name} has lock format {document.get('format')}, this kelr reads {LOCK_FORMAT}")
     jars = (LockedJar(jar["coordinates"], jar["size"], jar["sha256"]) for jar in document["jars"])
     return Lock(document["kafka"], tuple(jars))
-
-
-def dump_lock(lock: Lock) -> str:
-    """The lock as JSON text, one jar a line, so that a diff of two versions can be read."""
-    lines = ",\n".join(
-        "    " + json.dumps({"coordinates": jar.coordinates, "size": jar.size, "sha256": jar.sha256})
-        for jar in lock.jars
-    )
-    return f'{{\n  "format": {LOCK_FORMAT},\n  "kafka": "{lock.kafka}",\n  "jars": [\n{lines}\n  ]\n}}\n'
 
 
 def _is_lock(name: str) -> bool:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kelr.engine import decide
-from kelr.lab.simulated.rehearse import NOT_ON_THE_WIRE, Rehearsal
 from kelr.model import BrokerStatus, PartitionState, ReplicaLog, Selection, Snapshot
 from kelr.simulation import SimulatedCluster
 from kelr.simulation.language import ScenarioError, parse, render, run
@@ -15,6 +14,7 @@ from kelr.simulation.session import Session
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
+from tests.lab.simulated.rehearse import NOT_ON_THE_WIRE, Rehearsal
 from tests.scenarios.test_scenarios import FILES
 
 NOBODY_TO_ASK = frozenset[str]()

@@ -1,4 +1,4 @@
-"""Resolve the jars of Kafka versions with jgo and write their locks: ``python -m kelr.lab.locks 4.3.1 4.0.0``.
+"""Resolve the jars of Kafka versions with jgo and write their locks: ``python -m tests.follow.locks 4.3.1 4.0.0``.
 
 A maintainer's command: it needs the network, trusts what it downloads, and its result is reviewed before it is
 committed. Users only ever get what the locks say.
@@ -7,13 +7,15 @@ committed. Users only ever get what the locks say.
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kelr.lab.locks import Lock, LockedJar, dump_lock
+from kelr.lab import locks
+from kelr.lab.locks import LOCK_FORMAT, Lock, LockedJar
 
 BROKER = "org.apache.kafka:kafka_2.13:{0}"
 TOOLS = "org.apache.kafka:kafka-tools:{0}+org.apache.kafka:kafka-shell:{0}"
@@ -30,7 +32,7 @@ def write_lock(kafka: str, repositories: Mapping[str, str] | None = None) -> Non
         repositories: name and address of Maven repositories that have what Maven Central has not: a release candidate.
     """
     lock = resolve_lock(kafka, repositories or {})
-    target = Path(__file__).with_name(f"kafka-{kafka}.json")
+    target = Path(locks.__path__[0]) / f"kafka-{kafka}.json"
     target.write_text(dump_lock(lock), encoding="utf-8")
     print(f"{target.name}: {len(lock.jars)} jars, {lock.size / 1e6:.0f} MB")
 
@@ -61,6 +63,15 @@ def _locked(artifact: Any) -> LockedJar:
     content = Path(artifact.resolve()).read_bytes()
     coordinates = f"{artifact.groupId}:{artifact.artifactId}:{artifact.version}"
     return LockedJar(coordinates, len(content), hashlib.sha256(content).hexdigest())
+
+
+def dump_lock(lock: Lock) -> str:
+    """The lock as JSON text, one jar a line, so that a diff of two versions can be read."""
+    lines = ",\n".join(
+        "    " + json.dumps({"coordinates": jar.coordinates, "size": jar.size, "sha256": jar.sha256})
+        for jar in lock.jars
+    )
+    return f'{{\n  "format": {LOCK_FORMAT},\n  "kafka": "{lock.kafka}",\n  "jars": [\n{lines}\n  ]\n}}\n'
 
 
 def main(versions: list[str]) -> int:
