@@ -316,13 +316,6 @@ class RunningCluster(Following):
         self.changes += 1
         self.topics_changed += 1
 
-    def place(self, partitions: Sequence[PartitionState]) -> None:
-        """Partitions come to topics that are there already (CreatePartitions), with empty logs."""
-        for partition in partitions:
-            self.cluster = self.cluster.placed(partition)
-        self.topics_changed += 1
-        self._moved({partition.address for partition in partitions})
-
     def put(self, cluster: SimulatedCluster) -> None:
         """The cluster is this one from now on, and stands still: each of its steps is done elsewhere."""
         self.still = True

@@ -24,7 +24,7 @@ from tests.lab.simulated.test_configs import APPEND, BROKER, DELETE, MIN_ISR, SE
 from tests.lab.simulated.test_configs import describe as describe_configs
 from tests.lab.simulated.test_reassignments import alter as reassign
 from tests.lab.simulated.test_reassignments import listing
-from tests.lab.simulated.test_topics import create, delete, describe, more, topic
+from tests.lab.simulated.test_topics import create, delete, describe, topic
 
 PATIENCE_S = 20.0
 PREFIX = "admin-twin-"
@@ -121,7 +121,7 @@ def _metadata(*topics: Any, version: int = 12) -> Any:
     )
 
 
-def test_topics_are_made_described_grown_and_deleted(twins: Twins) -> None:
+def test_topics_are_made_described_and_deleted(twins: Twins) -> None:
     twins.same(
         create(topic(A, assigned=[(0, [1, 2, 3]), (1, [2, 3, 1])], configs=[(MIN_ISR, "2")])),
         create(topic(A, 1, 1), topic(A + "4", 1, 4), topic(A + "0", 0, 1), topic(A + "r", 1, 0), topic("p 3")),
@@ -142,12 +142,6 @@ def test_topics_are_made_described_grown_and_deleted(twins: Twins) -> None:
         create(topic(B, assigned=[(0, [3, 1])])),
         create(topic(B.replace(".", "_"), 1, 1)),
         *(create(topic(A + "v", 2, 3), version=version, validate_only=True) for version in range(2, 8)),
-        more(A, 2),
-        more(A, 1),
-        more(A + "nope", 1),
-        more(A, 4, [[1, 2, 3]]),
-        more(A, 3, [[1, 2]]),
-        more(A, 3, [[3, 2, 1]]),
     )
     for node in (1, 2, 3):
         twins.soon_the_same(

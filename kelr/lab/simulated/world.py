@@ -237,16 +237,6 @@ class World:
         """The same for all partitions of a topic: before its configs change, or it is deleted."""
         self._own(TopicPartition(topic, partition) for partition in range(self.partitions(topic)))
 
-    def part(self, topic: str) -> None:
-        """Let a topic be one of its own, of another shape than those that it is alike with so far."""
-        index = self._alike_index(topic)
-        if index is not None and self.is_alike(topic):
-            self.own_topic(topic)
-            self._ids[topic] = self._alike_id(index)
-            self._names[self._ids[topic]] = topic
-            self._alike_no_more.add(topic)
-            self._catalogue = None
-
     def forget_topic(self, topic: str) -> None:
         """After a topic was deleted: its id and configs go too."""
         self._names.pop(self._ids.pop(topic, UUID(int=0)), None)

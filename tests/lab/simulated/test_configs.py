@@ -1,4 +1,4 @@
-"""DescribeConfigs, IncrementalAlterConfigs and ListConfigResources, in the words of Kafka 4.3.1."""
+"""DescribeConfigs and IncrementalAlterConfigs, in the words of Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kelr.model import TopicPartition
 from kelr.protocol.messages import (
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
-    ListConfigResourcesRequest,
 )
 from tests.lab.simulated.asking import answered, ask, encoded_again, later, name, world
 
@@ -95,7 +94,7 @@ def test_where_a_topics_values_come_from() -> None:
 def test_all_configs_of_a_topic_and_of_a_broker() -> None:
     cluster = world((1, 2, 3))
     topic, broker = ask(cluster, describe((TOPIC, "orders"), (BROKER, "1"))).results
-    assert (len(topic.configs), len(broker.configs)) == (33, 340)
+    assert (len(topic.configs), len(broker.configs)) == (33, 52)
     found = {one.name: one for one in broker.configs}
     rack, key, threads = found["broker.rack"], found["ssl.keystore.key"], found["num.io.threads"]
     assert (rack.value, rack.config_source, rack.read_only) == ("az1", OF_FILE, True)
@@ -484,24 +483,3 @@ def test_a_broker_that_is_cut_off_writes_once_it_reaches_the_controller() -> Non
     cluster.running.heal()
     assert waiting.poll() is not None
     assert cluster.running.cluster.controller.config("orders").min_isr == 1
-
-
-# ListConfigResources.
-
-
-def test_what_has_configs() -> None:
-    cluster = world((1, 2, 3), topics=2)
-
-    def listed(**options: Any) -> list[tuple[str, int]]:
-        answer = ask(cluster, ListConfigResourcesRequest(**options))
-        assert name(answer.error_code) == "NONE"
-        return [(one.resource_name, one.resource_type) for one in answer.config_resources]
-
-    topics = [(one, TOPIC) for one in ("orders", "topic-000000", "topic-000001")]
-    assert listed(version=1, resource_types=[TOPIC]) == topics
-    brokers = [(str(broker), kind) for kind in (BROKER, LOGGER) for broker in (1, 2, 3)]
-    assert listed(version=1, resource_types=[]) == [*topics, *brokers]
-    assert listed(version=0) == []
-    cluster.denied.add(Denied("cluster", "DESCRIBE_CONFIGS"))
-    answer = ask(cluster, ListConfigResourcesRequest(version=1, resource_types=[TOPIC]))
-    assert (name(answer.error_code), answer.config_resources) == ("CLUSTER_AUTHORIZATION_FAILED", [])

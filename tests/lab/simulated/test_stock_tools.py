@@ -21,7 +21,6 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewPartitions,
     NewTopic,
     ResourceType,
 )
@@ -89,10 +88,9 @@ def test_librdkafka_lists_and_describes_topics(server: SimulatedServer, admin: A
     assert [one.id for one in described["topic-000001"].partitions] == [0, 1]
 
 
-def test_librdkafka_makes_grows_and_deletes_topics(admin: AdminClient) -> None:
+def test_librdkafka_makes_and_deletes_topics(admin: AdminClient) -> None:
     _done(admin.create_topics([NewTopic("new", num_partitions=3, replication_factor=2)]))
-    _done(admin.create_partitions([NewPartitions("new", 5)]))
-    assert len(admin.list_topics("new", timeout=PATIENCE_S).topics["new"].partitions) == 5
+    assert len(admin.list_topics("new", timeout=PATIENCE_S).topics["new"].partitions) == 3
     _done(admin.delete_topics(["new", "topic-000000"]))
     assert sorted(admin.list_topics(timeout=PATIENCE_S).topics) == ["orders", "topic-000001"]
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
@@ -184,7 +182,6 @@ def test_kafka_pythons_own_commands(server: SimulatedServer, command: Callable[.
     }
     read = command("configs", "describe", "-r", "topic", "-n", "orders", "-c", "min.insync.replicas")
     assert read["topic"]["orders"]["min.insync.replicas"]["value"] == "1"
-    assert command("configs", "list")["topic"] == ["orders", "topic-000000", "topic-000001"]
     assert command("partitions", "alter-reassignments", "-r", "orders:0=3,2,1") == {"orders:0": None}
     assert command("partitions", "list-reassignments") == {}
     page = command("partitions", "describe", "-t", "orders", "--response-partition-limit", "1", json_form=False)

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions by name, CreateTopics, DeleteTopics and CreatePartitions, in the words of Kafka 4.3.1."""
+"""DescribeTopicPartitions by name, CreateTopics and DeleteTopics, in the words of Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
 from kelr.protocol.messages import (
-    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeTopicPartitionsRequest,
@@ -435,74 +434,3 @@ def test_who_may_delete() -> None:
         (None, *failed),
     ]
     assert len(list(cluster.topics())) == 3
-
-
-# CreatePartitions.
-
-
-def more(
-    topic: str, count: int, assigned: Sequence[Sequence[int]] | None = None, *, validate_only: bool = False
-) -> Any:
-    made = CreatePartitionsRequest.CreatePartitionsTopic
-    ids = None if assigned is None else [made.CreatePartitionsAssignment(broker_ids=list(one)) for one in assigned]
-    wanted = made(name=topic, count=count, assignments=ids)
-    return CreatePartitionsRequest(version=3, topics=[wanted], timeout_ms=1000, validate_only=validate_only)
-
-
-@pytest.mark.parametrize(
-    ("asked", "error", "message"),
-    [
-        (more("orders", 2), "INVALID_PARTITIONS", "Topic already has 2 partition(s)."),
-        (
-            more("orders", 1),
-            "INVALID_PARTITIONS",
-            "The topic orders currently has 2 partition(s); 1 would not be an increase.",
-        ),
-        (more("nope", 3), "UNKNOWN_TOPIC_OR_PARTITION", None),
-        (
-            more("orders", 4, [[1, 2, 3]]),
-            "INVALID_REPLICA_ASSIGNMENT",
-            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
-        ),
-        (
-            more("orders", 3, [[1, 2]]),
-            "INVALID_REPLICA_ASSIGNMENT",
-            _INCLUDES + "a partition with 2 replica(s), but this is not consistent with previous partitions, which have"
-            " 3 replica(s).",
-        ),
-    ],
-)
-def test_partitions_that_cannot_be_added(asked: Any, error: str, message: str | None) -> None:
-    cluster = world((1, 2, 3), (2, 3, 1))
-    [answer] = ask(cluster, asked).results
-    assert (name(answer.error_code), answer.error_message) == (error, message)
-    assert cluster.partitions("orders") == 2
-
-
-def test_partitions_are_added_to_topics_of_both_kinds() -> None:
-    cluster = world((1, 2, 3), topics=2, partitions=2)
-    old = cluster.topic_id("topic-000001")
-    for topic_name in ("orders", "topic-000001"):
-        [answer] = ask(cluster, more(topic_name, 3, validate_only=True)).results
-        assert name(answer.error_code) == "NONE"
-        there = cluster.partitions(topic_name)
-        [answer] = ask(cluster, more(topic_name, there + 1, [[3, 2, 1]])).results
-        assert name(answer.error_code) == "NONE"
-        assert cluster.partitions(topic_name) == there + 1
-        added = TopicPartition(topic_name, there)
-        state = cluster.state(added)
-        assert state is not None
-        assert (state.leader, state.replicas, state.isr, state.elr) == (3, (3, 2, 1), (3, 2, 1), ())
-        assert cluster.running.produce(added, 2, Acks.ALL).error == "NONE"
-    assert cluster.topic_id("topic-000001") == old
-    assert cluster.topic_of(old) == "topic-000001"
-    assert list(cluster.topics()) == ["orders", "topic-000000", "topic-000001"]
-    [shown] = ask(cluster, describe("topic-000001")).topics
-    assert [one.replica_nodes for one in shown.partitions][2] == [3, 2, 1]
-
-
-def test_who_may_add_partitions() -> None:
-    cluster = world((1, 2, 3))
-    cluster.denied.add(Denied("topic", "ALTER", "orders"))
-    [answer] = ask(cluster, more("orders", 3)).results
-    assert (name(answer.error_code), answer.error_message) == ("TOPIC_AUTHORIZATION_FAILED", None)

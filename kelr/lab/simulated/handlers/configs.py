@@ -1,13 +1,13 @@
-"""DescribeConfigs, IncrementalAlterConfigs and ListConfigResources.
+"""DescribeConfigs and IncrementalAlterConfigs.
 
-Source: ConfigHelper and ListConfigResourcesRequest of Apache Kafka 4.3.
+Source: ConfigHelper of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
+from kelr.lab.simulated.api import Api, Call, Message, Nodes
 from kelr.lab.simulated.handlers.alter_configs import alter_configs
 from kelr.lab.simulated.handlers.alter_configs import timed_out as alter_timed_out
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
@@ -15,7 +15,6 @@ from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
 from kelr.lab.simulated.handlers.config_results import ConfigResults
 from kelr.lab.simulated.handlers.config_table import (
     BROKER,
-    BROKER_LOGGER,
     CLIENT_METRICS,
     GROUP,
     KNOWN,
@@ -40,8 +39,6 @@ from kelr.protocol.messages import (
     DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
 )
 
 _LOGGERS = 6
@@ -161,25 +158,6 @@ def _failed(resource: Message, problem: Problem) -> Message:
     )
 
 
-# ListConfigResources.
-
-
-def list_resources(call: Call) -> Message:
-    """What has configs; version 0 asks for subscriptions to client metrics alone (KIP-1142)."""
-    world = call.world
-    if not world.allowed(CLUSTER, "DESCRIBE_CONFIGS"):
-        return ListConfigResourcesResponse(error_code=code(DENIED[CLUSTER]), config_resources=[])
-    asked = set(call.request.resource_types or KNOWN) if call.version else {CLIENT_METRICS}
-    if not asked <= KNOWN:
-        return ListConfigResourcesResponse(error_code=code("UNSUPPORTED_VERSION"), config_resources=[])
-    found = [(name, TOPIC) for name in world.topics()] if TOPIC in asked else []
-    nodes = sorted(broker for broker, registration in world.brokers.items() if not registration.fenced)
-    found += [(str(node), kind) for kind in (BROKER, BROKER_LOGGER) if kind in asked for node in nodes]
-    made = ListConfigResourcesResponse.ConfigResource
-    resources = [made(resource_name=name, resource_type=kind) for name, kind in found]
-    return ListConfigResourcesResponse(error_code=0, config_resources=resources)
-
-
 APIS: tuple[Api, ...] = (
     Api(DescribeConfigsRequest, DescribeConfigsResponse, (1, 4), describe_configs, Nodes.ALL),
     Api(
@@ -189,5 +167,4 @@ APIS: tuple[Api, ...] = (
         forwarded(alter_configs, alter_timed_out),
         Nodes.ALL,
     ),
-    Api(ListConfigResourcesRequest, ListConfigResourcesResponse, (0, 1), list_resources),
 )

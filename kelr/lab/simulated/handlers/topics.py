@@ -1,14 +1,12 @@
-"""DescribeTopicPartitions, CreateTopics, DeleteTopics and CreatePartitions."""
+"""DescribeTopicPartitions, CreateTopics and DeleteTopics."""
 
 from __future__ import annotations
 
 from kelr.lab.simulated.api import Api, Nodes
-from kelr.lab.simulated.handlers import create_partitions, create_topics, delete_topics
+from kelr.lab.simulated.handlers import create_topics, delete_topics
 from kelr.lab.simulated.handlers.describe_partitions import describe
 from kelr.lab.simulated.handlers.forwarding import forwarded
 from kelr.protocol.messages import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -31,13 +29,6 @@ APIS: tuple[Api, ...] = (
         DeleteTopicsResponse,
         (1, 6),
         forwarded(delete_topics.delete_topics, delete_topics.timed_out),
-        Nodes.ALL,
-    ),
-    Api(
-        CreatePartitionsRequest,
-        CreatePartitionsResponse,
-        (0, 3),
-        forwarded(create_partitions.create_partitions, create_partitions.timed_out),
         Nodes.ALL,
     ),
 )
