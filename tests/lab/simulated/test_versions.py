@@ -10,7 +10,7 @@ from tests.lab.simulated.asking import answered, ask, name, world
 
 _OF_CONTROLLERS = {18, 19, 20, 29, 32, 43, 44, 45, 46, 55, 60}
 """What a controller of Kafka 4.3.1 takes of all that is simulated, but for Fetch."""
-_OF_BROKERS_ALONE = {0, 2, 3, 9, 10, 15, 16, 22, 61, 65, 66, 74, 75}
+_OF_BROKERS_ALONE = {0, 2, 3, 9, 10, 15, 16, 22, 61, 65, 66, 75}
 
 
 @pytest.mark.parametrize("version", [3, 4])
