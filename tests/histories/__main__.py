@@ -17,6 +17,11 @@ from tests.histories.sometimes import ENOUGH, missed
 _SHOWN = 10
 """So many histories that went wrong are shrunk."""
 
+_TOGETHER = 20
+"""So many are one task of a process."""
+_RENEWED = 50
+"""After so many tasks a process makes way for another: it remembers whatever histories came to."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play them; 1 where one went wrong, or where something never came about in as many as are `ENOUGH`."""
@@ -29,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds, began = range(given.seed, given.seed + given.histories), time.monotonic()
     wrong: list[Played] = []
     reached: Counter[str] = Counter()
-    with multiprocessing.Pool(given.jobs) as pool:
-        for played in pool.imap_unordered(play, seeds, chunksize=20):
+    with multiprocessing.Pool(given.jobs, maxtasksperchild=_RENEWED) as pool:
+        for played in pool.imap_unordered(play, seeds, chunksize=_TOGETHER):
             reached.update(played.reached)
             if given.trace:
                 print("\n".join(played.trace))

@@ -13,7 +13,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from kelr.controller import Election, events
+from kelr.controller import Election, Stepped, events
 from kelr.errors import ConnectError
 from kelr.model import ElectionType, LogAnswer, PartitionState, Snapshot, TopicConfig, TopicPartition
 from kelr.recovery.hand import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
@@ -47,16 +47,55 @@ FAULTS = ("refused", "lost", "unanswered", "late", "garbled", "twice", "error", 
 
 
 @dataclass(eq=False)
-class Version:
-    """The cluster from one moment on."""
+class Standing:
+    """The cluster as it is after what has happened: all histories in which the same happens share one."""
 
-    since_s: float
     cluster: SimulatedCluster
+    _next: dict[events.Event | int, tuple[Standing, Stepped | None]] = field(default_factory=dict)
+    """By what happens: the controller handles an event, or a broker stops."""
 
     @cached_property
     def snapshot(self) -> Snapshot:
         found = self.cluster.as_snapshot()
         return replace(found, cluster=replace(found.cluster, cluster_id=CLUSTER_ID), source="live")
+
+    def after(self, event: events.Event) -> tuple[Standing, Stepped]:
+        """What becomes of it when the controller handles this."""
+        standing, done = self._then(event, lambda: self.cluster.after(event))
+        assert done is not None
+        return standing, done
+
+    def stopped(self, broker: int) -> Standing:
+        """What becomes of it when this broker's process ends."""
+        return self._then(broker, lambda: (self.cluster.stopped(broker), None))[0]
+
+    def become(self, cluster: SimulatedCluster) -> Standing:
+        """The same where it is the same."""
+        return self if cluster is self.cluster else Standing(cluster)
+
+    def _then(
+        self, what: events.Event | int, happens: Callable[[], tuple[SimulatedCluster, Stepped | None]]
+    ) -> tuple[Standing, Stepped | None]:
+        if what not in self._next:
+            cluster, done = happens()
+            self._next[what] = self.become(cluster), done
+        return self._next[what]
+
+
+@dataclass(frozen=True)
+class Version:
+    """The cluster from one moment on."""
+
+    since_s: float
+    standing: Standing
+
+    @property
+    def cluster(self) -> SimulatedCluster:
+        return self.standing.cluster
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.standing.snapshot
 
 
 @dataclass(frozen=True)
@@ -80,7 +119,7 @@ class Cluster:
 
     time: Time
     chance: Chance
-    beginning: SimulatedCluster
+    beginning: Standing
     patience: Patience
     versions: list[Version] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
@@ -101,8 +140,12 @@ class Cluster:
         self._note_leaders()
 
     @property
+    def standing(self) -> Standing:
+        return self.versions[-1].standing
+
+    @property
     def now(self) -> SimulatedCluster:
-        return self.versions[-1].cluster
+        return self.standing.cluster
 
     def state(self, address: TopicPartition) -> PartitionState | None:
         return self.now.controller.partitions.get(address)
@@ -114,21 +157,23 @@ class Cluster:
 
     def set(self, cluster: SimulatedCluster) -> None:
         """The cluster is so from now on."""
-        if cluster is not self.now:
-            self.versions.append(Version(self.time.now_s, cluster))
-            self._note_leaders()
+        self._become(self.standing.become(cluster))
+
+    def stop(self, broker: int) -> None:
+        """The broker's process ends."""
+        self._become(self.standing.stopped(broker))
 
     def after(self, event: events.Event) -> str:
         """The controller handles an event; Kafka's name of the error."""
-        cluster, done = self.now.after(event)
-        self.set(cluster)
+        standing, done = self.standing.after(event)
+        self._become(standing)
         return done.error
 
     def ask(self, event: events.Event, address: TopicPartition, *, kind: str, process: Process | None = None) -> str:
         """The controller carries out what was asked for one partition; Kafka's name of the error."""
         before, by = self.state(address), "" if process is None else process.by
-        cluster, done = self.now.after(event)
-        self.set(cluster)
+        standing, done = self.standing.after(event)
+        self._become(standing)
         after = self.state(address)
         if before != after or kind == "config":
             self.effects.append(Effect(self.time.now_s, by, kind, address, before, after, process))
@@ -186,6 +231,11 @@ class Cluster:
         if random.random() >= self.impatience:
             return None
         return [random.choice(("kill", "kill", "kill", "Ctrl-C")), random.choice((0.5, 3))]
+
+    def _become(self, standing: Standing) -> None:
+        if standing is not self.standing:
+            self.versions.append(Version(self.time.now_s, standing))
+            self._note_leaders()
 
     def _note_leaders(self) -> None:
         for at, state in self.now.controller.partitions.items():

@@ -11,9 +11,9 @@ from kelr.recovery.resume import resume
 from kelr.recovery.site import Patience
 from kelr.recovery.undo import undo
 from kelr.recovery.who import Who
-from kelr.simulation.cluster import SimulatedCluster
 from tests.histories.chance import Chance, Schedule
-from tests.histories.cluster import BROKERS, Cluster
+from tests.histories.cluster import BROKERS, Cluster, Standing
+from tests.histories.decided import Decided
 from tests.histories.files import Disk
 from tests.histories.judge import Judge
 from tests.histories.machines import Host, Time
@@ -49,7 +49,7 @@ def play(seed: int, written: Schedule | None = None) -> Played:
     """Play the history of a seed, or a written one; the seed then chooses what a power cut leaves."""
     history = _History(Chance(seed, written))
     try:
-        with Noted(history.time.reached):
+        with Noted(history.time.reached), Decided():
             history.play()
     except Exception as error:  # kelr broke, or this did
         history.judge.say(f"broke: {error!r}")
@@ -119,5 +119,5 @@ class _History:
 
 
 @cache
-def _leaderless(layouts: tuple[tuple[int, ...], ...], own: int | None) -> SimulatedCluster:
-    return leaderless(layouts, own=own).cluster
+def _leaderless(layouts: tuple[tuple[int, ...], ...], own: int | None) -> Standing:
+    return Standing(leaderless(layouts, own=own).cluster)

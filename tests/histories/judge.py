@@ -149,7 +149,7 @@ class Judge:
             self.say(f"journal {journal.path.name} of {host.name} is open in the end")
 
     def _orders_in_the_end(self, cluster: Cluster, fate: Fate) -> None:
-        before = cluster.beginning.controller.partitions
+        before = cluster.beginning.cluster.controller.partitions
         for at, state in cluster.now.controller.partitions.items():
             allowed = {before[at].replicas, *fate.orders.get(at, ()), *self.kept.get(at, ())}
             if state.replicas not in allowed:
@@ -157,7 +157,7 @@ class Judge:
 
     def _configs_in_the_end(self, cluster: Cluster, fate: Fate) -> None:
         for topic, config in cluster.now.controller.topics.items():
-            old = cluster.beginning.controller.topics.get(topic)
+            old = cluster.beginning.cluster.controller.topics.get(topic)
             own = None if config.min_isr is None else str(config.min_isr)
             was = None if old is None or old.min_isr is None else str(old.min_isr)
             if own not in {was, *fate.values.get(topic, ())}:

@@ -249,7 +249,7 @@ class Process(Ground):
         failure = self._chance.choose(f"{self.who.user}'s disk", self._draw_failure)
         if failure is None or call not in {"write", "fsync"}:
             return None
-        self.host.time.note(self.name, f"{failure} at {call} {path.name}")
+        self.host.time.note(self.name, f"{failure} at {call} {_kind(path)}")
         self.disk_failed = True
         if failure in {"EIO", "ENOSPC"} and call == ("fsync" if failure == "EIO" else "write"):
             self.host.time.reached[f"{failure} at {_kind(path)}"] += 1

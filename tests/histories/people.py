@@ -310,7 +310,7 @@ class Fate:
 
     def _dies(self, broker: int) -> None:
         if broker not in self.cluster.now.down:
-            self.cluster.set(self.cluster.now.stopped(broker))
+            self.cluster.stop(broker)
             self.cluster.after(events.BrokerFenced(broker))
 
     def _hangs(self, broker: int) -> None:

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 
+from tests.histories import history
 from tests.histories.found import FOUND
 from tests.histories.history import play
 from tests.histories.shrink import shrunk
@@ -45,6 +47,12 @@ def test_a_history_is_the_same_from_its_schedule() -> None:
     for seed in range(20):
         drawn = play(seed)
         assert play(seed, drawn.schedule).digest == drawn.digest
+
+
+def test_a_history_is_the_same_where_every_decision_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = [play(seed).digest for seed in range(20)]
+    monkeypatch.setattr(history, "Decided", nullcontext)
+    assert [play(seed).digest for seed in range(20)] == shared
 
 
 def test_a_history_is_the_same_whatever_python_hashes_with() -> None:
