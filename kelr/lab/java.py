@@ -13,7 +13,7 @@ from pathlib import Path
 from kelr.errors import LabError, UsageError
 from kelr.lab import processes
 from kelr.lab.jars import cache_directory, obtain_jars
-from kelr.lab.locks import load_lock, version_with_tools
+from kelr.lab.locks import load_lock, version_with
 from kelr.lab.nodes import NodePaths, tools_log4j
 from kelr.lab.spec import is_controller
 from kelr.lab.state import LabState
@@ -25,7 +25,7 @@ STOCK_TOOLS: Mapping[str, str] = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
     "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
     "kafka-cluster.sh": "org.apache.kafka.tools.ClusterTool",
     "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
@@ -39,6 +39,7 @@ STOCK_TOOLS: Mapping[str, str] = {
 """Kafka's scripts by name, and the class that each runs in the newest version that has a lock."""
 
 _ELSEWHERE_BEFORE: Mapping[str, tuple[tuple[int, int], str]] = {
+    "kafka-configs.sh": ((4, 4), "kafka.admin.ConfigCommand"),
     "kafka-dump-log.sh": ((4, 3), "kafka.tools.DumpLogSegments"),
 }
 """The tools whose class has moved: the first version with a lock that has it in its new place, and the old place."""
@@ -57,8 +58,9 @@ _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:
 """Several JVMs start at once on few cores: no parallel collector, and only the quick compiler. Java says nothing of its
 own, such as that an archive of classes does not fit, into the output of a tool."""
 _CONTROLLER_HEAP_MB = 256
-_FORMATS = "kafka-storage.sh"
-"""The tool that every broker's own jars have, and the one that no other version's can stand in for."""
+_OTHER_JARS: Mapping[str, str] = {"kafka-storage.sh": "kafka_2.13", "kafka-metadata-shell.sh": "kafka-shell"}
+"""The tools that are not in kafka-tools: the first is in the broker's own jar, and no other version's can stand in for
+it; the metadata shell is published on its own."""
 
 
 def node_command(state: LabState, paths: NodePaths, node: int) -> tuple[str, ...]:
@@ -108,7 +110,7 @@ def run_tool(
 def tool_command(state: LabState, directory: Path, tool: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """What runs one of Kafka's own command line tools; what it logs goes to standard error, as in Apache's scripts.
 
-    Where those of the lab's version are not published yet, it is the newest older one with its own jars.
+    Where that of the lab's version is not published yet, it is the newest older one with its own jars.
 
     Raises:
         UsageError: no such tool is known.
@@ -116,10 +118,9 @@ def tool_command(state: LabState, directory: Path, tool: str, arguments: Sequenc
     if tool not in STOCK_TOOLS:
         raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
     logging = f"-Dlog4j2.configurationFile={tools_log4j(directory).as_uri()}"
-    kafka = state.spec.kafka
+    kafka = version_with(_OTHER_JARS.get(tool, "kafka-tools"), state.spec.kafka)
     jars: Sequence[str] = state.jars
-    if tool != _FORMATS and not load_lock(kafka).has_tools:
-        kafka = version_with_tools(kafka)
+    if kafka != state.spec.kafka:
         jars = [str(jar) for jar in obtain_jars(load_lock(kafka), cache_directory())]
     return (*_java(state), "-Xmx256m", logging, *_class_path(jars), tool_class(tool, kafka), *arguments)
 

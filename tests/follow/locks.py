@@ -18,8 +18,11 @@ from kelr.lab import locks
 from kelr.lab.locks import LOCK_FORMAT, Lock, LockedJar
 
 BROKER = "org.apache.kafka:kafka_2.13:{0}"
-TOOLS = "org.apache.kafka:kafka-tools:{0}+org.apache.kafka:kafka-shell:{0}"
-"""Published weeks after the broker, as seen with 4.4.0 and 4.2.2; until then a lock is written without them."""
+LATER = ("org.apache.kafka:kafka-tools:{0}", "org.apache.kafka:kafka-shell:{0}")
+"""Published weeks after the broker, one after the other, as seen with 4.4.0 and 4.2.2; until then a lock is written
+without them."""
+CONNECT = "org.apache.kafka:connect-runtime:{0}"
+"""Half of all that kafka-tools brings along, for two commands of Connect's that the lab never runs: left out."""
 LOG_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:{0}"
 """In the libs directory of Kafka's distribution, and in no POM of Kafka's: without it a broker logs nothing."""
 LOG4J_WHERE_KAFKA_NAMES_NONE = "2.25.4"
@@ -42,12 +45,16 @@ def resolve_lock(kafka: str, repositories: Mapping[str, str]) -> Lock:
     import jgo  # noqa: PLC0415
 
     resolve = partial(jgo.resolve, repositories=dict(repositories))
-    try:
-        resolved = resolve(f"{BROKER}+{TOOLS}".format(kafka))
-    except RuntimeError as error:
-        print(f"{kafka}: the lab takes the tools of an older version: {error}")
-        resolved = resolve(BROKER.format(kafka))
-    found = {_name(artifact): artifact for artifact in resolved}
+    broker = BROKER.format(kafka)
+    found = {_name(artifact): artifact for artifact in resolve(broker)}
+    for later in (one.format(kafka) for one in LATER):
+        try:
+            connect = {_name(artifact) for artifact in resolve(CONNECT.format(kafka))}
+            added = {_name(artifact): artifact for artifact in resolve(f"{broker}+{later}")}
+        except RuntimeError as error:
+            print(f"{kafka}: the lab takes that of an older version: {error}")
+        else:
+            found = {name: one for name, one in added.items() if name not in connect} | found
     log4j = found.get("org.apache.logging.log4j:log4j-core")
     binding = LOG_BINDING.format(LOG4J_WHERE_KAFKA_NAMES_NONE if log4j is None else log4j.version)
     for artifact in resolve(binding):

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import LabError
-from kelr.lab.locks import Lock, LockedJar, load_lock, locked_versions, parse_lock, version_with_tools
+from kelr.lab.locks import Lock, LockedJar, load_lock, locked_versions, parse_lock, version_with
 from kelr.lab.spec import DEFAULT_KAFKA
 from tests.follow.locks import dump_lock
 
-WITHOUT_TOOLS = {"4.2.2", "4.4.0"}
-"""Of which the registry had the broker and not its tools, in November 2026."""
+WITHOUT_SHELL = {"4.2.2", "4.4.0"}
+"""Of which the registry had the broker and its tools and no metadata shell, in November 2026."""
 
 
 def test_the_versions_that_kelr_knows_the_rules_of_are_locked() -> None:
@@ -25,10 +25,8 @@ def test_the_versions_that_kelr_knows_the_rules_of_are_locked() -> None:
 def test_a_lock_holds_what_a_broker_its_tools_and_its_log_need(version: str) -> None:
     lock = load_lock(version)
     jars = {jar.coordinates for jar in lock.jars}
-    with_tools = ("kafka_2.13", "kafka-tools", "kafka-shell")
-    names = with_tools[:1] if version in WITHOUT_TOOLS else with_tools
-    assert {f"org.apache.kafka:{name}:{version}" for name in names} <= jars
-    assert lock.has_tools is (version not in WITHOUT_TOOLS)
+    assert {f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")} <= jars
+    assert lock.has("kafka-shell") is (version not in WITHOUT_SHELL)
     assert any(coordinates.startswith("org.apache.logging.log4j:log4j-slf4j-impl:") for coordinates in jars)
     assert len(jars) == len(lock.jars) == len({jar.path for jar in lock.jars})
     assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in lock.jars)
@@ -40,12 +38,13 @@ def test_an_artifact_is_locked_in_one_version_only() -> None:
         assert sorted(names) == sorted(set(names))
 
 
-def test_a_lab_without_tools_takes_those_of_the_version_before() -> None:
-    assert {version: version_with_tools(version) for version in ("4.2.2", "4.3.1", "4.4.0")} == {
+def test_a_lab_without_a_metadata_shell_takes_that_of_the_version_before() -> None:
+    assert {version: version_with("kafka-shell", version) for version in ("4.2.2", "4.3.1", "4.4.0")} == {
         "4.2.2": "4.2.1",
         "4.3.1": "4.3.1",
         "4.4.0": "4.3.1",
     }
+    assert version_with("kafka-tools", "4.4.0") == "4.4.0"
 
 
 def test_an_unknown_version_lists_the_known_ones() -> None:

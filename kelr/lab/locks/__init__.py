@@ -43,10 +43,9 @@ class Lock:
     def size(self) -> int:
         return sum(jar.size for jar in self.jars)
 
-    @property
-    def has_tools(self) -> bool:
-        """Whether Kafka's command line tools are among them."""
-        return any(jar.coordinates.startswith("org.apache.kafka:kafka-tools:") for jar in self.jars)
+    def has(self, artifact: str) -> bool:
+        """Whether one of Kafka's own jars is among them, such as ``kafka-tools``."""
+        return any(jar.coordinates.startswith(f"org.apache.kafka:{artifact}:") for jar in self.jars)
 
     @property
     def fingerprint(self) -> str:
@@ -61,10 +60,10 @@ def locked_versions() -> tuple[str, ...]:
     return tuple(sorted(versions, key=lambda version: [int(part) for part in version.split(".")]))
 
 
-def version_with_tools(kafka: str) -> str:
-    """The newest locked version up to this one of which Kafka's command line tools are locked, too."""
+def version_with(artifact: str, kafka: str) -> str:
+    """The newest locked version up to this one of which this one of Kafka's own jars is locked, too."""
     versions = locked_versions()
-    return next(one for one in reversed(versions[: versions.index(kafka) + 1]) if load_lock(one).has_tools)
+    return next(one for one in reversed(versions[: versions.index(kafka) + 1]) if load_lock(one).has(artifact))
 
 
 def load_lock(kafka: str) -> Lock:
