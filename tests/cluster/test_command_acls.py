@@ -145,7 +145,7 @@ class Desk:
         if case not in self._ran:
             state = self.state(case.user)
             if self.began(case):
-                shutil.copytree(self._home / "killed" / case.command, state)
+                shutil.copytree(self.killed(case), state)
             values = {
                 "{own}": f"{TOPIC}:{case.number}",
                 "{held}": f"held-{case.number}",
@@ -163,7 +163,12 @@ class Desk:
 
     def began(self, case: Case) -> bool:
         """Whether the case begins with the journal of a run that was killed."""
-        return (self._home / "killed" / case.command).exists()
+        return self.killed(case).exists()
+
+    def killed(self, case: Case) -> Path:
+        """The state directory of the run that was killed for this case alone: to a case with another's copy of it, that
+        one's restoring would be the doing of another machine."""
+        return self._home / "killed" / case.user
 
     def records(self, user: str) -> list[Path]:
         """Journals and audit logs: what kelr has written about changes that it made or began."""
@@ -205,7 +210,7 @@ class Desk:
 
     def topics(self) -> Mapping[str, int]:
         """Topic to number of partitions: the one that all share, and those of single cases."""
-        held = [f"held-{case.number}" for case in (*cases("recover hold"), cases("recover status")[-1])]
+        held = [f"held-{case.number}" for case in (*cases("recover hold"), *cases("recover status"))]
         return {TOPIC: len(ALL), VERIFIED: 1, **dict.fromkeys(held, 1)}
 
 
@@ -235,7 +240,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         lab.start(2)
         for name in desk.topics():
             lab.wait_partitions(name, "nobody leads", lambda state: state.leader is None and state.elr == (1,))
-        prepare(desk, home)
+        prepare(desk)
         with used(desk):
             yield desk
 
@@ -246,7 +251,7 @@ def fill(desk: Desk, acks: Acks, holds: Callable[[PartitionState], bool]) -> Non
         produce(desk.lab.bootstrap_servers, name, range(count), batches=1, records=5, acks=acks, label=str(acks))
 
 
-def prepare(desk: Desk, home: Path) -> None:
+def prepare(desk: Desk) -> None:
     """A plan, a file of saved records, and the journals of runs that were killed after they had changed an order."""
     apply, dump = cases("recover apply")[-1], cases("rescue dump")[-1]
     for words in (
@@ -267,21 +272,28 @@ def prepare(desk: Desk, home: Path) -> None:
             label="x",
         )
     for command in ("recover resume", "recover undo", "recover status"):
-        state, at = home / "killed" / command, cases(command)[-1].number
-        state.mkdir(parents=True)
-        with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
-            (page,) = decide_partitions(source, Selection((Target(topic=TOPIC, partitions=(at,)),)), clock_ms=now_ms)
-        plan = plan_of(page.snapshot, page.decisions, lambda _at: WISH, now_ms=now_ms(), made_by="a test")
-        (state / "plan.pickle").write_bytes(pickle.dumps(plan))
-        driver = [sys.executable, "-m", "tests.cluster.apply_driver", lab.bootstrap_servers]
-        done = subprocess.run([*driver, str(state / "plan.pickle"), str(state), "3", "after"], check=False, timeout=60)
-        assert done.returncode == -signal.SIGKILL
-        assert lab.partitions(TOPIC)[TopicPartition(TOPIC, at)].replicas == (2, 1)
-    held = f"held-{at}"
-    words = ("recover", "hold", held, "--yes-clear-elr-of", held, "--force", "a test", "-b", lab.bootstrap_servers)
-    environment = {**os.environ, "KELR_STATE_DIR": str(state)}
-    done = subprocess.run([sys.executable, "-c", DIES, *words], env=environment, check=False, timeout=60)
+        for case in cases(command):
+            begin(desk, case)
+
+
+def begin(desk: Desk, case: Case) -> None:
+    """A run that was killed for this case; for `recover status` also a hold."""
+    lab, state, at = desk.lab, desk.killed(case), case.number
+    state.mkdir(parents=True)
+    with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
+        (page,) = decide_partitions(source, Selection((Target(topic=TOPIC, partitions=(at,)),)), clock_ms=now_ms)
+    plan = plan_of(page.snapshot, page.decisions, lambda _at: WISH, now_ms=now_ms(), made_by="a test")
+    (state / "plan.pickle").write_bytes(pickle.dumps(plan))
+    driver = [sys.executable, "-m", "tests.cluster.apply_driver", lab.bootstrap_servers]
+    done = subprocess.run([*driver, str(state / "plan.pickle"), str(state), "3", "after"], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
+    assert lab.partitions(TOPIC)[TopicPartition(TOPIC, at)].replicas == (2, 1)
+    if case.command == "recover status":
+        held = f"held-{at}"
+        words = ("recover", "hold", held, "--yes-clear-elr-of", held, "--force", "a test", "-b", lab.bootstrap_servers)
+        environment = {**os.environ, "KELR_STATE_DIR": str(state)}
+        done = subprocess.run([sys.executable, "-c", DIES, *words], env=environment, check=False, timeout=60)
+        assert done.returncode == -signal.SIGKILL
 
 
 DIES = """
@@ -385,9 +397,9 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
     "log-info": {(_T, AclOperation.READ): f"epochs: {_NO_EPOCHS}"},
     "explain": _LOOKS,
     "whatif": {
-        (_C, AclOperation.DESCRIBE): f"whether reassignments are under way is not known ({_NO_REASSIGNMENTS})",
+        (_C, AclOperation.DESCRIBE): f"whether reassignments are under way is UNKNOWN ({_NO_REASSIGNMENTS})",
         (_T, AclOperation.DESCRIBE): _NOT_SHOWN.format(topic=VERIFIED),
-        (_T, AclOperation.DESCRIBE_CONFIGS): "perhaps under min ISR: not known",
+        (_T, AclOperation.DESCRIBE_CONFIGS): "perhaps under min ISR (UNKNOWN), or worse",
     },
     "snapshot": _SAVES,
     "history": {
@@ -409,10 +421,12 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (_T, AclOperation.DESCRIBE_CONFIGS): 'kelr_unknown_partitions{figure="global_under_min_isr"}',
     },
     "doctor": {
-        (_C, AclOperation.DESCRIBE): f"controllers-few, metadata-behind, clock-off: {_NO_REASSIGNMENTS}",
+        (_C, AclOperation.DESCRIBE): f"4 checks incomplete: {_NO_REASSIGNMENTS}."
+        " [controller-behind, controllers-few, metadata-behind, clock-off]",
         (_C, AclOperation.DESCRIBE_CONFIGS): "CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the cluster",
         (_T, AclOperation.DESCRIBE): _NOT_SHOWN.format(topic=TOPIC),
-        (_T, AclOperation.DESCRIBE_CONFIGS): f"min-isr-one, min-isr-is-rf, throttle-left: {_NO_CONFIGS}",
+        (_T, AclOperation.DESCRIBE_CONFIGS): f"9 checks incomplete: {_NO_CONFIGS} (1 topic: {TOPIC})."
+        " [under-min-isr, unclean-election, min-isr-one, min-isr-is-rf, records-elsewhere, throttle-left,",
     },
     "elect": {
         (_C, AclOperation.ALTER): _LACKS_ALTER,
@@ -436,12 +450,15 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (_T, AclOperation.DESCRIBE): f"the principal lacks DESCRIBE on topic {TOPIC} (reading the partitions again)",
     },
     "recover verify": {
-        (_C, AclOperation.DESCRIBE): "groups unknown there may be groups that were not seen: ListGroups names only the"
-        " groups that may be seen (needs DESCRIBE on the cluster)",
-        (_T, AclOperation.READ): f"logs unknown the epochs of 2's log are not known: {_NO_EPOCHS}",
+        (_C, AclOperation.DESCRIBE): f"UNKNOWN groups of {VERIFIED}:0: there may be groups that were not seen:"
+        " ListGroups names only the groups that may be seen (needs DESCRIBE on the cluster)",
+        (_T, AclOperation.READ): f"UNKNOWN logs of {VERIFIED}:0: the epochs of 2's log are not known: {_NO_EPOCHS}",
         (_T, AclOperation.DESCRIBE_CONFIGS): f"because min.insync.replicas is not ({_NO_CONFIGS})",
-        (AclResource.GROUP, AclOperation.DESCRIBE): f"groups unknown what group {GROUP} committed could not be read:"
-        " GROUP_AUTHORIZATION_FAILED (needs DESCRIBE on the group)",
+        (
+            AclResource.GROUP,
+            AclOperation.DESCRIBE,
+        ): f"UNKNOWN groups of {VERIFIED}:0: what group {GROUP} committed could"
+        " not be read: GROUP_AUTHORIZATION_FAILED (needs DESCRIBE on the group)",
         (_T, AclOperation.DESCRIBE): "there may be groups that were not seen: __consumer_offsets:"
         " TOPIC_AUTHORIZATION_FAILED (needs DESCRIBE on topic __consumer_offsets)",
         (AclResource.TRANSACTIONAL_ID, AclOperation.DESCRIBE): "whether its producer is alive is not known: no"
