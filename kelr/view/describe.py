@@ -238,6 +238,7 @@ class DescribeReport:
     def __init__(self, output: Output, cluster: Cluster, *, source: str, targets: Sequence[str] = ()) -> None:
         self._output = output
         self._cluster = cluster
+        self._down = [one.id for one in cluster.brokers if one.id not in cluster.live]
         self._targets = tuple(targets)
         self._marked = self._elr_unknown = False
         self._leaderless = False
@@ -316,6 +317,12 @@ class DescribeReport:
             notes.append(f"cut by --limit after {self.shown:,} partitions; go on with --cursor {cut_at}")
         elif not self.shown and not self._errors:
             notes.append(f"no partition to show; {read:,} looked at" if read else NOTHING_READ)
+            if read and self._down and not self._targets:
+                down = " or ".join(map(str, self._down))
+                notes.append(
+                    f"no log was read: the disk of broker {down} may hold records that an election gave up; kelr"
+                    " explain says more"
+                )
         return notes
 
 

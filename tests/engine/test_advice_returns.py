@@ -306,7 +306,7 @@ def test_after_an_unclean_election_disks_that_nobody_read_are_saved_first() -> N
 def test_a_broker_that_is_down_is_no_sign_of_an_unclean_election(
     state: PartitionState, rules: RuleSet, action: AdviceAction
 ) -> None:
-    contiguous = log_of(3, (4, 100), (5, 180), hw=180)
+    contiguous = log_of(3, (4, 100), (5, 180), hw=180, start=50)
     advice = decision(state, DOWN, (silent(1), silent(2), contiguous), rules=rules).advice
     assert advice.action is action
     assert "elected" not in advice.text
@@ -317,7 +317,7 @@ AGAIN = replace(LED, isr=(3, 2))
 WITHOUT_1 = cluster_of(live=(2, 3), fenced=(1,))
 GAP = (silent(1), log_of(2, (3, 100), (5, 180)), log_of(3, (3, 100), (5, 180)))
 """Epoch 4 has no record: nobody led then, or nobody wrote."""
-NO_GAP = (silent(1), log_of(2, (4, 100), (5, 180)), log_of(3, (4, 100), (5, 180)))
+NO_GAP = (silent(1), log_of(2, (4, 100), (5, 180), start=50), log_of(3, (4, 100), (5, 180), start=50))
 
 
 def test_after_an_epoch_in_which_nobody_led_saving_comes_first_and_what_is_not_known_is_said() -> None:
@@ -326,12 +326,50 @@ def test_after_an_epoch_in_which_nobody_led_saving_comes_first_and_what_is_not_k
     assert (found.situation, found.unsaved, needs_a_look(found)) == (Situation.HEALTHY, Unsaved.NOT_KNOWN, False)
     assert (advice.action, advice.rescue) == (AdviceAction.RESCUE, LATER)
     assert advice.text == (
-        "Before leader epoch 5 nobody led for a while, and whether 3 was elected cleanly is not known (a metadata"
-        " log tells: --bootstrap-controller HOST:PORT). If it was not: save what the disk of broker 1 holds before"
+        "The leader's log has no record of epoch 4, so whether every election was clean is not known (a metadata"
+        " log tells: --bootstrap-controller HOST:PORT). If one was not: save what the disk of broker 1 holds before"
         " it starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Start"
         " broker 1 only then, and produce again what was saved (kelr rescue replay)."
     )
     assert found.summary.endswith("1 is not in sync, and whether it was elected cleanly is not known.")
+
+
+@pytest.mark.parametrize(
+    ("leader", "lacks"),
+    [
+        (log_of(3, (2, 100), (3, 180), start=50), "epoch 4"),  # nothing was written since
+        (log_of(3, (1, 100), (3, 120), (4, 150), (5, 180), start=50), "epoch 2"),  # another election came after it
+        (log_of(3, (5, 180)), "epochs 1-4"),  # the elected replica had nothing
+        (log_of(3), "epochs 1-4"),  # and nothing was written since
+    ],
+)
+def test_wherever_an_epoch_has_no_record_an_election_that_is_on_record_nowhere_may_have_been_unclean(
+    leader: ReplicaLog, lacks: str
+) -> None:
+    found = decision(AGAIN, WITHOUT_1, (silent(1), replace(leader, replica=2), leader))
+    assert (found.unsaved, found.advice.action) == (Unsaved.NOT_KNOWN, AdviceAction.RESCUE)
+    assert found.advice.text.startswith(
+        f"The leader's log has no record of {lacks}, so whether every election was clean"
+    )
+
+
+def test_a_topic_that_allows_unclean_elections_has_them_without_an_epoch_between() -> None:
+    snapshot = snapshot_of(AGAIN, WITHOUT_1, NO_GAP)
+    allows = replace(
+        snapshot,
+        configs={AT.topic: replace(snapshot.configs[AT.topic], unclean_leader_election=True)},
+    )
+    assert decided(snapshot, ELR_4_3).unsaved is None
+    found = decided(allows, ELR_4_3)
+    assert (found.unsaved, found.advice.action) == (Unsaved.NOT_KNOWN, AdviceAction.RESCUE)
+    assert found.advice.text.startswith("The topic allows unclean elections, so whether every election was clean")
+
+
+@pytest.mark.parametrize("logs", [(), tuple(replace(one, lineage=None) for one in NO_GAP[1:])])
+def test_where_the_leaders_epochs_were_not_read_nothing_is_known_to_be_well(logs: tuple[LogAnswer, ...]) -> None:
+    found = decision(AGAIN, WITHOUT_1, logs)
+    assert (found.unsaved, found.advice.action) == (Unsaved.NOT_KNOWN, AdviceAction.RESCUE)
+    assert found.advice.text.startswith("The epochs of the leader's log were not read, so whether every election")
 
 
 UNCLEAN = RecordedElection(3, 5, 1_795_382_721_221, clean=False, unread=(1, 2))
@@ -531,7 +569,8 @@ def test_of_two_disks_the_one_that_was_not_saved_is() -> None:
 
 
 def test_what_an_election_on_record_gave_up_is_said_to_be_saved_also_after_another_election() -> None:
-    later = snapshot_of(replace(known(AGAIN), leader_epoch=6), WITHOUT_1, NO_GAP)
+    logs = [log_of(one, (4, 100), (5, 180), start=50, leader_epoch=6) for one in (2, 3)]
+    later = snapshot_of(replace(known(AGAIN), leader_epoch=6), WITHOUT_1, (silent(1), *logs))
     election = replace(UNCLEAN, unread=(), saved=((1, "1.kelr-rescue"),))
     advice = decided(replace(later, elections={AT: election}), ELR_4_3).advice
     assert (advice.action, advice.rescue) == (AdviceAction.NOTHING, ())

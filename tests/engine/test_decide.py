@@ -263,7 +263,9 @@ def test_no_live_replica_says_who_is_elected_on_return() -> None:
 
 def test_a_partition_that_is_led_needs_no_election() -> None:
     state = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (3,), ())
-    decided = decision(state, cluster_of(live=(2, 3), fenced=(1,)), [silent(1), log_of(2, (0, 9)), log_of(3, (0, 7))])
+    decided = decision(
+        state, cluster_of(live=(2, 3), fenced=(1,)), [silent(1), log_of(2, (5, 9), start=1), log_of(3, (5, 7), start=1)]
+    )
     assert decided.situation is Situation.UNDER_MIN_ISR
     assert decided.forecasts == ()
     for kind in set(ElectionType) - {ElectionType.PREFERRED}:

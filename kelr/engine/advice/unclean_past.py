@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from kelr.engine.advice.commands import save_first
 from kelr.engine.advice.returns import cuts_in_words, saved_already, unsaved
@@ -285,24 +286,47 @@ def _unclean_election(case: Case, unread: Sequence[int]) -> tuple[str, tuple[int
 
 
 def _perhaps_unclean(case: Case, leader: int) -> str:
-    """That an epoch before the leader's has no record although records were written before and since: nobody led then,
-    or nobody wrote, and whether the election after it was clean cannot be told; empty where it can.
+    """Why an election may have given up what an unread disk holds; empty where none can have.
 
     No request of released Kafka tells clean from unclean once min ISR is met again: that empties the ELR either way.
+    But a partition has no leader for an epoch before an unclean election, unless its topic allows these. So none has
+    come where the leader's log has records of every epoch up to the present one.
     """
-    log = case.logs.ranked.get(leader)
-    epochs = [] if log is None or log.lineage is None else [entry.epoch for entry in log.lineage]
     now = case.state.leader_epoch
-    if len(epochs) < 2 or epochs[-1] != now or epochs[-2] >= now - 1:
-        return ""
     # Of an election on record it is known who was left behind, and that was said.
     on_record = case.election is not None and case.election.leader_epoch == now
     if on_record or _followed(case.quorum, case.state, now):
         return ""
+    lacking = _epochs_without_record(case.logs.ranked.get(leader), now)
+    if lacking is None:
+        if case.min_isr is None or len(case.state.isr) < case.min_isr:
+            return ""  # Other things press, and what was not read is said with them.
+        why = "The epochs of the leader's log were not read"
+    elif lacking:
+        first, last = lacking[0], lacking[-1]
+        why = f"The leader's log has no record of {f'epochs {first}-{last}' if last > first else f'epoch {first}'}"
+    elif case.unclean_election and now > 0:
+        why = "The topic allows unclean elections"
+    else:
+        return ""
     return (
-        f"Before leader epoch {now} nobody led for a while, and whether {leader} was elected cleanly is not known (a"
-        " metadata log tells: --bootstrap-controller HOST:PORT). If it was not"
+        f"{why}, so whether every election was clean is not known (a metadata log tells: --bootstrap-controller"
+        " HOST:PORT). If one was not"
     )
+
+
+def _epochs_without_record(log: ReplicaLog | None, now: int) -> range | None:
+    """The newest epochs before `now` that had no leader, or whose leader wrote nothing that this log still has; None:
+    not known.
+
+    A partition begins in epoch 0, with a leader. What retention has deleted is not looked for.
+    """
+    if log is None or log.lineage is None:
+        return None
+    whole = {0} if not log.log_start or not log.lineage else set()
+    held = sorted({*whole, *(entry.epoch for entry in log.lineage), now})
+    gaps = [range(one + 1, other) for one, other in pairwise(held) if other - one > 1]
+    return gaps[-1] if gaps else range(0)
 
 
 def _followed(quorum: RecoveryQuorum | None, state: PartitionState, epoch: int) -> bool:
