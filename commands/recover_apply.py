@@ -38,7 +38,7 @@ from kelr.engine.planning import only_partitions
 from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
 from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
-from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
+from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan, record_refused
 from kelr.recovery.consent import Consented, missing_code, missing_consent
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
@@ -175,6 +175,7 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
     part = only_partitions(checked.plan, checked.ready)
     done: tuple[Applied, ...] = ()
     unrecorded: NotRecordedError | None = None
+    state, who, consented = state_directory(), who_changes(session), wanted.given
     if part.elections:
         try:
             consented = ask_consent(session.output, part, wanted.given)
@@ -184,7 +185,8 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
                 following = None if forced else _flags(wanted, part)
                 _show_results(session, checked.plan, checked.results, context, following)
             raise
-        state = state_directory()
+    record_refused(checked.plan, checked.refused, state_directory=state, ground=MACHINE, who=who, consented=consented)
+    if part.elections:
         kept_plan(checked.plan, state)
         carrying_out = functools.partial(
             apply_plan,
@@ -193,7 +195,7 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
             hand=hand_of(session),
             state_directory=state,
             ground=MACHINE,
-            who=who_changes(session),
+            who=who,
             consented=consented,
             batch=wanted.batch,
             pause_s=wanted.pause_s,

@@ -164,6 +164,42 @@ def check_plan(
     return tuple(results)
 
 
+def record_refused(
+    plan: Plan,
+    results: Sequence[Applied],
+    *,
+    state_directory: Path,
+    ground: Ground,
+    who: Who,
+    consented: Consented,
+    command: str = "recover apply",
+) -> None:
+    """The audit lines of elections that `check_plan` refused: they get into no batch, which would write them.
+
+    Raises:
+        UsageError, RefusedError: the audit log cannot be written.
+    """
+    planned = {one.address: one for one in plan.elections}
+    lines = [
+        election_line(
+            planned[one.address],
+            one,
+            at=ground.now(),
+            who=who,
+            command=command,
+            cluster_id=plan.cluster_id,
+            plan_id=plan_id(plan),
+            journal=None,
+            consented=consented,
+            consented_by=who,
+        )
+        for one in results
+        if one.ended is Ended.REFUSED
+    ]
+    if lines:
+        audit.append(state_directory, *lines, ground=ground)
+
+
 def refuse_another(plan: Plan, site: Site) -> str | None:
     """The cluster's id, where the plan is of this cluster.
 

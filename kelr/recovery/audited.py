@@ -179,8 +179,8 @@ def recorded_elections(
     """
     found: dict[TopicPartition, RecordedElection] = {}
     for row in rows:
-        if row.partition is None:
-            continue
+        if row.partition is None or _refused(row):
+            continue  # What a refused one stands on was no longer so.
         at, in_sync = TopicPartition(row.topic, row.partition), row.before.get("isr")
         before = found.get(at)
         if before is not None and isinstance(in_sync, list):
@@ -205,6 +205,11 @@ def recorded_elections(
             )
             _add(found, at, election)
     return found
+
+
+def _refused(row: AuditRecord) -> bool:
+    """Whether this is an election that was refused, and never asked for."""
+    return row.what is AuditWhat.ELECTION and row.result == Ended.REFUSED and elected_by(row) is Elected.NOBODY
 
 
 def _election(row: AuditRecord) -> RecordedElection | None:
@@ -277,7 +282,10 @@ class Recorded:
                 if row.partition is not None and isinstance(until_ms, int):
                     at = Instant(row.at_ms, Moment(row.boot_id, row.boot_ms or 0))
                     late[TopicPartition(row.topic, row.partition)] = until_ms, at
-                elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
+                key = row.topic, row.partition, row.wanted, row.before.get("leader_epoch")
+                if _refused(row) and not _refused(elections.get(key, row)):
+                    continue  # A plan that is tried again does not undo what it did before.
+                elections[key] = row
                 newest[row.topic, row.partition] = row.at_ms
                 if elected_by(row) is Elected.AS_PLANNED:
                     came_about[row.topic, row.partition, row.before.get("leader_epoch")] = row.wanted

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kelr.durable import AppendOnlyFile
+from kelr.engine.planning import plan_id
 from kelr.errors import UsageError
 from kelr.model import Snapshot, TopicError, TopicPartition
 from kelr.model.plan import Check, Finding, Passed, PlannedElection
@@ -278,6 +279,31 @@ def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kel
     again = "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json"
     assert ran.out.count(f"Fix: {again} -b kafka-1:9092\n") == ran.out.count("kelr ") == 1
     assert leaders(world) == [1] * 4
+
+
+@pytest.mark.usefixtures("planned")
+def test_what_was_refused_has_its_line_in_the_audit_log(kelr: Kelr, world: World, tmp_path: Path) -> None:
+    """Who tried which plan, and why not; a dry run tries nothing. Where others are elected, each has one line."""
+    SimulatedHand(world).reorder({TopicPartition("orders", 1): (3, 1, 2)})
+    assert apply(kelr, "--dry-run").code == 6
+    assert list(audit.read(tmp_path / "state")) == []
+    assert apply(kelr, "--yes", "--accept-loss", "0+", "--topic", "orders").code == 7
+    lines = {one.partition: one for one in audit.read(tmp_path / "state")}
+    assert {number: one.result for number, one in lines.items()} == {0: "done", 1: "refused", 2: "done", 3: "done"}
+    returns(world, 1)
+    before = list(audit.read(tmp_path / "state"))
+    assert "3 already done, 1 refused" in apply(kelr, "--yes", "--accept-loss", "0+").out
+    refused = list(audit.read(tmp_path / "state"))[len(before) :]
+    assert [(one.partition, one.result, one.command) for one in refused] == [(1, "refused", "recover apply")]
+    (line,) = refused
+    assert (line.user, line.host, line.plan_id, line.journal, line.asked) == (
+        WHO.user,
+        WHO.host,
+        plan_id(read_plan(Path("plan.json"))),
+        None,
+        False,
+    )
+    assert line.text.startswith("what the plan stood on has changed: Broker 1 leads now")
 
 
 @pytest.mark.parametrize("options", [("--dry-run",), ("--yes", "--accept-loss", "99+")])

@@ -14,7 +14,7 @@ from kelr.errors import BadInputError
 from kelr.model import LOG_DIRECTORY, RecordedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
-from kelr.recovery.audited import recorded_elections
+from kelr.recovery.audited import Recorded, recorded_elections
 from kelr.recovery.places import audit_file
 from tests.recovery.simulated import StillGround
 
@@ -173,7 +173,8 @@ def test_elections_that_gave_something_up_stay_on_record_until_who_was_down_is_s
     unclean = _election(1, 5)
     assert recorded_elections([unclean]) == {ORDERS_0: RecordedElection(3, 5, 1, clean=False, unread=(1, 2))}
     # One that came to nothing, and a later one that gave nothing up, change nothing.
-    for later in (_election(2, 6, result="refused"), _election(2, 6, "proven-none")):
+    refused = _election(2, 6, result="refused", before={"isr": [1, 2]})  # the ISR is the plan's, from before
+    for later in (refused, _election(2, 6, "proven-none")):
         assert recorded_elections([unclean, later])[ORDERS_0].unread == (1, 2)
     clean = recorded_elections([_election(1, 5, "proven-none")])[ORDERS_0]
     assert (clean.clean, clean.unread) == (True, ())
@@ -184,3 +185,11 @@ def test_elections_that_gave_something_up_stay_on_record_until_who_was_down_is_s
     assert recorded_elections([unclean, replay, again])[ORDERS_0] == RecordedElection(
         3, 7, 3, clean=False, unread=(1, 2)
     )
+
+
+def test_a_plan_that_is_tried_again_and_refused_does_not_undo_what_it_did_before() -> None:
+    done = _election(1, 5, wanted=3, before={"leader_epoch": 4}, asked=True)
+    again = _election(2, 5, wanted=3, before={"leader_epoch": 4}, result="refused", asked=False)
+    known = Recorded.of([done, again])
+    assert (list(known.elections.values()), known.newest) == ([done], {("orders", 0): 1})
+    assert list(Recorded.of([again]).elections.values()) == [again]
