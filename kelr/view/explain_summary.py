@@ -123,8 +123,12 @@ class Summary:
         started = _started(decision)
         if started and not read:
             self._wanted[started, _that_elect(decision, started)] += 1
+        compared = _to_read(decision)
+        if compared is not None and compared not in decision.advice.keep_down:
+            self._wanted[(compared,), ()] += 1
         self._unwelcome.update({*unwelcome(decision), *_spoilers(decision)} - read)
-        self._undecided.update(_to_read_first(decision) - read)
+        if compared in decision.advice.keep_down:
+            self._undecided.update({compared} - read)
         self._crashed.update(_worse_after_a_crash(decision))
         for broker in filter(partial(_elects_another_after_a_crash, decision), started):
             self._crashed_and_read.setdefault(broker, f"{decision.topic}:{decision.partition}")
@@ -367,12 +371,14 @@ def _to_read_again(row: Explained) -> set[int]:
     return doubted & {*_started(decision), *decision.advice.keep_down}
 
 
-def _to_read_first(decision: Decision) -> set[int]:
-    """The brokers that are down and whose disks are to be read before there is other advice."""
-    if decision.advice.action is not AdviceAction.GET_MORE_INFORMATION:
-        return set()
-    command = decision.advice.command
-    return {one.replica for one in decision.candidates if not one.live and command == read_the_disk(one.replica)}
+def _to_read(decision: Decision) -> int | None:
+    """The broker that is down and whose log is to be known before there is other advice: its disk is read, or it starts
+    where the advice does not keep it down."""
+    advice = decision.advice
+    if advice.action is not AdviceAction.GET_MORE_INFORMATION:
+        return None
+    down = (one.replica for one in decision.candidates if not one.live)
+    return next((one for one in down if advice.command == read_the_disk(one)), None)
 
 
 def _spoilers(decision: Decision) -> Iterator[int]:
@@ -455,11 +461,10 @@ def _do(decision: Decision) -> str:
 
 
 def _read(decision: Decision) -> str:
-    command = decision.advice.command
-    for one in decision.candidates:
-        if command == read_the_disk(one.replica):
-            return f"read disk {one.replica}"
-    return "read logs" if command[:1] == ("log-info",) else "kelr explain"
+    advice, broker = decision.advice, _to_read(decision)
+    if broker is not None:
+        return f"read disk {broker}" if broker in advice.keep_down else f"start {broker} or read its disk"
+    return "read logs" if advice.command[:1] == ("log-info",) else "kelr explain"
 
 
 _WORDS = {

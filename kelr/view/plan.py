@@ -14,7 +14,7 @@ from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words, n
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.hold import loses_less
 from kelr.engine.words import agree, brokers, time_of_day
-from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, TopicError, TopicPartition
+from kelr.model import LOG_DIRECTORY, AdviceAction, Bounds, Grade, Loss, TopicError, TopicPartition
 from kelr.model.plan import Consent, Method, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import WANTED_BACK, BrokerOrder, BrokerStep, broker_order, sections
 from kelr.view.describe import note_errors
@@ -214,16 +214,26 @@ class PlanPage:
             return "Write down first what would be lost:"
         return f"Write down first what would be lost. {_until_saved(away)}, as that plan says:"
 
-    def _awaited(self) -> list[NotPlanned]:
-        """Partitions that want a broker back, without those that a line of Kafka's own tools comes first for."""
-        return [one for one in self._plan.not_planned if one.action in WANTED_BACK and not one.stock]
+    def _saved_first(self) -> list[NotPlanned]:
+        """Partitions of which records are saved before a broker starts, without those that a line of Kafka's own tools
+        comes first for."""
+        return [
+            one for one in self._plan.not_planned if one.action in {*WANTED_BACK, AdviceAction.RESCUE} and not one.stock
+        ]
 
     def _before_a_start(self, order: BrokerOrder) -> Iterator[_Step]:
         """What partitions without an election ask for before brokers start: each with its command."""
-        wanted = self._awaited()
-        for leader, words in rescues_before(wanted).items():
-            where = in_short(one.address for one in wanted if led_by(one.rescue) == leader)
-            yield _Step(f"Save first what others truncate once broker {leader} leads ({where}):", self._line(words))
+        saved = self._saved_first()
+        for leader, words in rescues_before(saved).items():
+            those = [one for one in saved if led_by(one.rescue) == leader]
+            where = in_short(one.address for one in those)
+            if any(one.action is AdviceAction.RESCUE for one in those):
+                text = f"Save first what others hold and broker {leader} lacks, before any of them starts ({where})"
+            else:
+                text = f"Save first what others truncate once broker {leader} leads ({where})"
+            if DIRECTORY in words:
+                text += ". On the host of each, with --log-dir for each log directory"
+            yield _Step(f"{text}:", self._line(words))
         for step in order.read_first:
             words, where = read_the_disk(step.broker), in_short(step.partitions)
             text = f"Read the disk of broker {step.broker} as it is now, before it starts ({where}). Plan again with"
@@ -403,7 +413,7 @@ class PlanPage:
 
     def left(self) -> None:
         """The partitions that get no election, and what is not known of others."""
-        said = rescues_before(self._awaited())
+        said = rescues_before(self._saved_first())
         say_left(self._output, self._screen, self._plan.not_planned, self._context.gone, self._context.stock, said=said)
         without = {one.address for one in self._plan.not_planned if one.why is not Unplanned.NOT_NEEDED}
         for note, addresses in self._context.notes.items():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kelr.commands import explaining
-from kelr.model import LogAnswer, NotHeard, PartitionState, Snapshot, Unheard
+from kelr.model import LOG_DIRECTORY, LogAnswer, NotHeard, PartitionState, Snapshot, Unheard
 from tests.commands.conftest import Kelr, in_one_line
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 
@@ -24,8 +24,8 @@ def summed(kelr: Kelr, cluster: Callable[[Snapshot], None], monkeypatch: pytest.
     """The summary of these partitions with these logs, and the notes, in one line."""
     monkeypatch.setattr(explaining, "MOST_IN_FULL", 0)
 
-    def run(*rows: tuple[PartitionState, Sequence[LogAnswer]], down: int, elr: bool = True) -> str:
-        brokers = cluster_of(live={1, 2, 3, 4} - {down}, fenced=(down,), elr=elr)
+    def run(*rows: tuple[PartitionState, Sequence[LogAnswer]], down: int, too: int = 0, elr: bool = True) -> str:
+        brokers = cluster_of(live={1, 2, 3, 4} - {down, too}, fenced=tuple({down, too} - {0}), elr=elr)
         states = [replace(state, partition=number) for number, (state, _) in enumerate(rows)]
         one = snapshot_of(states[0], brokers)
         logs = {state.address: tuple(answers) for state, (_, answers) in zip(states, rows, strict=True)}
@@ -88,14 +88,30 @@ def test_a_broker_over_which_partitions_disagree_is_not_said_to_be_started_then(
     assert "Partitions disagree" not in out
 
 
+def test_a_broker_is_started_where_the_advice_is_to_compare_its_log_and_its_return_elects_nobody(
+    summed: Summed,
+) -> None:
+    """It was said to be kept down, while the partition's own advice was to start it or to read its disk."""
+    out = summed((leaderless((2, 3, 4)), UNREAD), down=4)
+    assert "Keep 4 down" not in out
+    assert "1. broker 4 on 1 partition its return elects no leader: run kelr explain then" in out
+    assert "start 4 or read its disk" in out
+
+
 def test_a_disk_on_which_the_advice_hangs_is_read_before_others_have_its_broker_started(summed: Summed) -> None:
-    unread = (leaderless((2, 3, 4)), (log_of(2, (1, 50)), log_of(3, (1, 50)), silent(4)))
-    out = summed((leaderless((2, 3, 4), isr=(4,)), UNREAD), unread, down=4)
+    """With 1 back, too, Kafka elects 3 as soon as 4 returns."""
+    together = leaderless((4, 1, 2), elr=(1,), last_known=(4,))
+    unread = (
+        together,
+        (silent(4), replace(log_of(1, (0, 11)), source=LOG_DIRECTORY, unclean_shutdown=True), log_of(2, (0, 5), hw=4)),
+    )
+    out = summed((leaderless((2, 3, 4), isr=(4,)), UNREAD), unread, down=4, too=1)
     assert "Keep 4 down What its disk holds decides on 1 partition." in out
     assert f"Read its disk first: {COLLECT.format(4)}" in out
     assert "1 partition waits for it: start it after that." in out
     assert "in this order" not in out
     assert "Partitions disagree" not in out
+    assert "read disk 4" in out
 
 
 def test_a_loss_that_nothing_bounds_is_not_hidden_by_one_that_is_counted(summed: Summed) -> None:
