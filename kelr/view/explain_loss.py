@@ -103,7 +103,9 @@ def _of_the_return(row: Explained, replica: int) -> Iterator[str]:
     best = any(one.best for one in candidates if one.replica == replica)
     read = sum(one.heard for one in candidates)
     why = f"its log is the most complete of {read}" if best else "its log lacks nothing that the others hold"
-    yield f"None if broker {replica} returns: {why}."
+    elected = {one.elected for one in row.decision.forecasts if one.replica == replica}
+    then = " and you designate it" if elected == {None} else " and leads" if None in elected else ""
+    yield f"None if broker {replica} returns{then}: {why}."
     log = next((one for one in row.logs if isinstance(one, ReplicaLog) and one.replica == replica), None)
     if log is not None and log.source == LOG_DIRECTORY:
         when = "" if log.read_at_ms is None else f" {time_of_day(log.read_at_ms)}"

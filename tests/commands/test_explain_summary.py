@@ -114,6 +114,17 @@ def test_a_disk_on_which_the_advice_hangs_is_read_before_others_have_its_broker_
     assert "read disk 4" in out
 
 
+def test_a_loss_is_none_by_a_return_that_elects_nobody_only_with_the_designation_behind_it(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    """The first line promised none of the return alone, which elects nobody."""
+    state = leaderless((2, 3, 4))
+    one = snapshot_of(state, cluster_of(live={1, 2, 3}, fenced=(4,)))
+    cluster(replace(one, logs={state.address: (log_of(2, (1, 50)), log_of(3, (1, 50)), log_of(4, (1, 100)))}))
+    out = in_one_line(kelr("explain", "orders:0", "-b", "kafka:9092").out)
+    assert "Loss None if broker 4 returns and you designate it: its log is the most complete of 3." in out
+
+
 def test_a_loss_that_nothing_bounds_is_not_hidden_by_one_that_is_counted(summed: Summed) -> None:
     parted = (log_of(2, (0, 50), (2, 60)), log_of(3, (0, 50), (1, 134)), silent(4))
     ahead = (log_of(2, (2, 100), hw=60), log_of(3, (2, 50)), silent(4))
