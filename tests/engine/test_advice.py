@@ -965,3 +965,13 @@ def test_a_periodic_election_is_forbidden_first_where_a_broker_that_is_down_has_
         assert due.advice.stock.endswith("unclean.leader.election.enable=false")
         assert (due.advice.action, due.advice.until) == (AdviceAction.GET_MORE_INFORMATION, "")
         assert "the log of broker 1, which is down, is better" in due.advice.text
+
+
+def test_an_election_that_loses_fewer_offsets_but_an_older_epoch_is_told_with_the_reason() -> None:
+    """A table said 45 of one and 60 of the other, and the advice named the latter without a word."""
+    state = leaderless((4, 1, 3), elr=(3,), last_known=(3,))
+    read = replace(log_of(3, (0, 30), (2, 100), hw=30), source=LOG_DIRECTORY, unclean_shutdown=True)
+    logs = (log_of(4, (0, 90), hw=20), log_of(1, (0, 30), (1, 40), hw=20), read)
+    advice = decision(state, cluster_of(live=(4, 1), fenced=(3,)), logs).advice
+    assert advice.designate == 1
+    assert "Designating 4 loses fewer offsets in all, but its log ends in an older epoch" in advice.alternative

@@ -63,6 +63,23 @@ class Findings:
         return None if newest is None or best is None or newest.designate == best.designate else newest
 
     @property
+    def loses_fewer(self) -> Outcome | None:
+        """Designating a live replica that loses fewer offsets in all than `best_designation`; None: there is none."""
+        best = self.best_designation
+        if best is None or best.loss is None or best.loss.total is None:
+            return None
+        totals = [
+            (one.loss.total.rank, one)
+            for one in self.outcomes
+            if one.designate is not None
+            and one.elected == one.designate
+            and one.loss is not None
+            and one.loss.total is not None
+        ]
+        fewer = min(totals, key=lambda pair: pair[0], default=None)
+        return fewer[1] if fewer is not None and fewer[0] < best.loss.total.rank else None
+
+    @property
     def best_log_designation(self) -> Outcome | None:
         """Designating the live replica with the best heard log, as KIP-966 ranks logs, where Kafka would obey."""
         aggressive = self.outcome(ElectionType.LONGEST_LOG_AGGRESSIVE)

@@ -370,7 +370,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         return _blocked(case)
     designate = best.designate
     if found.passed_over is not None and not missing:
-        text = f"Designate {designate}: it {cost_in_words(best.loss)}.{passed_over(found)}"
+        text = f"Designate {designate}: it {cost_in_words(best.loss)}.{passed_over(case, found)}"
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     former = case.former_members
     if not missing and former:

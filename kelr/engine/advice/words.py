@@ -22,15 +22,27 @@ def and_the_others_truncate(case: Case) -> str:
     return ", and the others truncate to it" if len(case.state.replicas) > 1 else ""
 
 
-def passed_over(found: Findings) -> str:
-    """Why the replica with the newest log is not the one to designate; empty where it is."""
-    newest = found.passed_over
-    if newest is None:
+def passed_over(case: Case, found: Findings) -> str:
+    """Why the replica with the newest log is not the one to designate, or why one whose election loses fewer offsets in
+    all is not; empty where they are the same."""
+    newest, fewer, best = found.passed_over, found.loses_fewer, found.best_designation
+    if newest is not None:
+        return (
+            f" {newest.designate} has the newest leader epoch, which began below committed records: electing it"
+            f" {cost_in_words(newest.loss)}."
+        )
+    if fewer is None or best is None or not _ends_in_an_older_epoch(case, fewer.designate, best.designate):
         return ""
     return (
-        f" {newest.designate} has the newest leader epoch, which began below committed records: electing it"
-        f" {cost_in_words(newest.loss)}."
+        f" Designating {fewer.designate} loses fewer offsets in all, but its log ends in an older epoch: committed"
+        " records are more likely in the newest."
     )
+
+
+def _ends_in_an_older_epoch(case: Case, one: int | None, other: int | None) -> bool:
+    logs = [None if replica is None else case.logs.ranked.get(replica) for replica in (one, other)]
+    epochs = [None if log is None else log.last_epoch for log in logs]
+    return epochs[0] is not None and epochs[1] is not None and epochs[0] < epochs[1]
 
 
 def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int | None]:
@@ -40,7 +52,7 @@ def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int 
         return "", None
     known = best.loss is not None and best.loss.total is not None and str(best.loss.total) != "UNKNOWN"
     cost = f", which {cost_in_words(best.loss)}" if known else " (loss UNKNOWN)"
-    text = f"{condition}: designate {best.designate}{cost}.{passed_over(found)}"
+    text = f"{condition}: designate {best.designate}{cost}.{passed_over(case, found)}"
     text += _hold_down(case, best.designate, best.loss)
     return text, best.designate
 

@@ -168,9 +168,8 @@ def _why(case: Case, found: Findings, advice: Advice, missing: list[int]) -> str
         choice = f"of {brokers(case.live)}, which are left and live, it has the best log"
     else:
         choice = f"of {brokers(case.live)}, which are left and live, it is known to lose the fewest committed offsets"
-    return (
-        f"{_said(missing)} Designate {best.designate}: {choice}, and it {cost_in_words(best.loss)}.{passed_over(found)}"
-    )
+    cost = f"{cost_in_words(best.loss)}.{passed_over(case, found)}"
+    return f"{_said(missing)} Designate {best.designate}: {choice}, and it {cost}"
 
 
 def _advised(subject: Subject, case: Case, found: Findings, advice: Advice, missing: list[int]) -> NotPlanned:
