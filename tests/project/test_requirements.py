@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_each_row_names_where_it_is_and_how_it_was_seen(row: tuple[str, ...]) ->
 
 
 def test_files_and_tests_are_there() -> None:
+    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")]
+    tests = Counter(name for text in texts for name in re.findall(r"^def (test_\w+)\(", text, re.MULTILINE))
     for row in CELLS:
         for name in CODE.findall(row):
             path, _, test = name.partition("::")
@@ -62,6 +65,8 @@ def test_files_and_tests_are_there() -> None:
                 assert (ROOT / path).exists(), name
             if test:
                 assert re.search(rf"^def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), name
+            elif name.startswith("test_"):
+                assert tests[name] == 1, f"{name}: one test has this name, or its file stands before it"
 
 
 def test_commands_and_options_are_there(commands: dict[str, Command]) -> None:
