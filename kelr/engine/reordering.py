@@ -53,5 +53,5 @@ def cordoned_in_words(case: Case, which: Sequence[int]) -> str:
     why = joined(dict.fromkeys(str(case.cluster.status(one)) for one in which))
     return (
         f"Kafka takes no order of the replicas that names {brokers(which)}: all {its} log directories are cordoned, and"
-        f" as long as {are} {why}, nobody can change that"
+        f" that cannot be changed while {are} {why}"
     )

@@ -9,7 +9,7 @@ from kelr.model import PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.plan import Applied, Difference, Ended
 from kelr.recovery.configs import ConfigBack
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import NO_ANSWER, NOT_SENT
+from kelr.recovery.hand import CORDON_NAMED, NO_ANSWER, NOT_SENT
 from kelr.recovery.restoring import Back
 from kelr.sources.live.failures import error_in_words
 
@@ -22,6 +22,10 @@ _ELECTING = {
     NOT_SENT: "no broker could be reached for the election",
     NO_ANSWER: "the election went without an answer",
 }
+_CORDON_LEFT = (
+    "; a broker that is down has to start before its cordon can be taken off, and an unclean election"
+    " (--election-type unclean) needs no order"
+)
 _NOT_SHOWN = (
     "{answered}, and the brokers still show leader epoch {epoch} as before: they lag behind, or nobody was elected"
 )
@@ -154,9 +158,9 @@ def _outcome(
     if course.asked:
         return Ended.NO_LEADER, _answered(error)
     if course.reorder_error is not None:
-        return Ended.REFUSED, _REORDERING.get(
-            course.reorder_error, f"Kafka refused the reordering: {error_in_words(course.reorder_error)}"
-        )
+        said = error_in_words(course.reorder_error)
+        text = _REORDERING.get(course.reorder_error, f"Kafka refused the reordering: {said}")
+        return Ended.REFUSED, f"{text}{_CORDON_LEFT}" if CORDON_NAMED in said else text
     if interrupted:
         return Ended.NOT_TRIED, "interrupted before its election"
     return Ended.NOT_TRIED, "an earlier step failed"

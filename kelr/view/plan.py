@@ -38,6 +38,7 @@ from kelr.view.plan_words import (
     partitions_in_words,
     rescues_of,
     targets_of,
+    tells_of_a_cordon,
     tells_of_unread,
     where_in_words,
 )
@@ -349,7 +350,7 @@ class PlanPage:
             (warning, one)
             for one in elections
             for warning in other_warnings(one)
-            if self._wide or one.consent is Consent.FORCE or tells_of_unread(warning)
+            if self._wide or one.consent is Consent.FORCE or tells_of_unread(warning) or tells_of_a_cordon(one, warning)
         )
         stakes = _grouped((damage.text, one) for one in elections for damage in one.damage)
         notes = [

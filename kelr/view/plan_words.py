@@ -184,6 +184,12 @@ def tells_of_unread(warning: str) -> bool:
     return any(words in warning.lower() for words in _UNREAD)
 
 
+def tells_of_a_cordon(one: PlannedElection, warning: str) -> bool:
+    """Whether a warning says that a cordon is taken off for this election, may be in its way, or decided how it is
+    made."""
+    return one.method is not Method.NATIVE and one.election is not ElectionType.UNCLEAN and "cordoned" in warning
+
+
 def cuts_in_words(elections: Iterable[PlannedElection]) -> Iterator[str]:
     """What each replica gives up in all these elections, a sentence for each leader that it then follows."""
     cuts: dict[tuple[bool, int, int], list[int]] = {}

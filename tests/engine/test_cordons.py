@@ -27,7 +27,7 @@ def test_an_order_that_names_a_dead_cordoned_broker_is_not_planned() -> None:
     found = refusal(_cordoned(incident(), 1), designated(2))
     assert found.reason == (
         "Designating 2 would not make it the leader. Kafka takes no order of the replicas that names broker 1: all its"
-        " log directories are cordoned, and as long as it is fenced, nobody can change that. Start broker 1, so that"
+        " log directories are cordoned, and that cannot be changed while it is fenced. Start broker 1, so that"
         " the cordon can be taken off; or leave it to Kafka's own unclean election (--election-type unclean), which"
         " needs no order: it elects 3, and loses at least 19 offsets, 4 of them known to be committed; the log of"
         " broker 1 was not read."

@@ -477,7 +477,8 @@ def test_a_reordering_that_is_refused_says_why(tmp_path: Path) -> None:
     (result,) = _apply(world, tmp_path, world.plan(ONE))
     said = (
         "INVALID_REPLICA_ASSIGNMENT: The manual partition assignment includes broker 1, but all its log directories are"
-        " cordoned"
+        " cordoned; a broker that is down has to start before its cordon can be taken off, and an unclean election"
+        " (--election-type unclean) needs no order"
     )
     assert (result.ended, result.text) == (Ended.REFUSED, f"Kafka refused the reordering: {said}")
     assert result.error == "INVALID_REPLICA_ASSIGNMENT"

@@ -162,7 +162,10 @@ def test_verify_tells_why_kafka_refused(tmp_path: Path) -> None:
     found = verify(plan, SimulatedSource(world), None, ground=world.ground, recorded=rows)
     (leader,) = [one for one in found.findings if one.check is Check.LEADER]
     assert "it was refused: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT" in leader.text
-    assert "includes broker 3, but all its log directories are cordoned: it was not applied yet" in leader.text
+    assert (
+        "includes broker 3, but all its log directories are cordoned; a broker that is down has to start" in leader.text
+    )
+    assert leader.text.endswith("(--election-type unclean) needs no order: it was not applied yet")
 
 
 def test_status_tells_which_elections_were_refused_for_a_cordon(tmp_path: Path) -> None:
@@ -173,7 +176,8 @@ def test_status_tells_which_elections_were_refused_for_a_cordon(tmp_path: Path) 
     (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions
     assert told.text == (
         "nobody leads: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT: The manual partition assignment"
-        " includes broker 3, but all its log directories are cordoned"
+        " includes broker 3, but all its log directories are cordoned; a broker that is down has to start before its cordon can be taken off, and an unclean election"
+        " (--election-type unclean) needs no order"
     )
     assert _apply(world, tmp_path, plan).ended is Ended.DONE
     (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions

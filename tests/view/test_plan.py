@@ -19,8 +19,10 @@ from kelr.model import (
     AdviceAction,
     Bounds,
     Consent,
+    ElectionType,
     Grade,
     Loss,
+    Method,
     NotPlanned,
     Plan,
     PlannedElection,
@@ -406,6 +408,24 @@ def test_the_first_page_says_what_could_not_be_read(warning: str) -> None:
     for text in (" ".join(shown(plan(*entries)).split()), asked(*entries)):
         assert text.count(f"Note {warning} (orders:1-3,7)") == 1
         assert "Note Broker 2 truncates" not in text
+
+
+@pytest.mark.parametrize(
+    "warning",
+    [
+        "Broker 2 is cordoned, and Kafka takes no order of the replicas that names a cordoned broker: a designation"
+        " that changes the order empties its cordoned.log.dirs and restores it at the end.",
+        "Whether broker 1 is cordoned (cordoned.log.dirs) is not known: if so, Kafka refuses the new order.",
+    ],
+)
+def test_the_first_page_says_that_a_cordon_goes_or_is_in_the_way(warning: str) -> None:
+    """It changes a broker's config, or ends the election; Kafka's unclean election needs no order."""
+    told = replace(LOSSY, warnings=(warning,))
+    assert (told.method, told.election) == (Method.REORDER, ElectionType.DESIGNATION)
+    for text in (" ".join(shown(plan(told)).split()), asked(told)):
+        assert f"Note {warning}" in text
+    unclean = replace(told, method=Method.UNCLEAN, election=ElectionType.UNCLEAN)
+    assert "cordoned" not in asked(unclean)
 
 
 def test_what_could_not_be_read_of_partitions_without_an_election_is_on_the_first_page_too() -> None:

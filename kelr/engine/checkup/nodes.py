@@ -204,7 +204,8 @@ def _cordons(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         yield of.BROKER_CORDONED.finding(
             f"{broker_words(which)}: all log directories are cordoned (cordoned.log.dirs)",
             brokers=which,
-            caution="as a drain this is as it should be; for a designation the cordon has to go while it lasts",
+            caution="as it should be while a broker is drained. Take the cordon off before the broker stops: once it is"
+            " down the cordon stays, and Kafka refuses every order that names it",
         )
     if isinstance(facts.brokers, NotRead):
         yield of.BROKER_CORDONED.not_checked(facts.brokers.why)
