@@ -15,19 +15,20 @@ import os
 import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kelr.errors import UsageError
+from kelr.errors import KelrError, UsageError
 from kelr.lab.simulated.contents import Batch
-from kelr.lab.simulated.metadata_records import directory_id
+from kelr.lab.simulated.metadata_log import directory_id
 from kelr.lab.simulated.replicas import EpochStart, epochs
+from kelr.lab.simulated.server import Server
 from kelr.lab.simulated.world import World, id_text
 from kelr.model import TopicPartition
 from kelr.simulation.logs import SimulatedLog
-from kelr.sources.disk.files import GarbledError, read_meta_properties
+from kelr.sources.disk.files import GarbledError, read_clean_shutdown, read_meta_properties
 from kelr.sources.disk.names import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
@@ -230,3 +231,74 @@ class _Segment:
         if self.newest_ms > self.timed_ms:
             self.times += _TIME_ENTRY.pack(self.newest_ms, self.newest_offset - self.base_offset)
             self.timed_ms = self.newest_ms
+
+
+# Keeps the log directories of a simulated cluster's brokers on the disk, each as it was when its process ended.
+#
+# While a process runs its directory is locked, as Kafka does it, so that nobody takes what is in it for what the broker
+# holds.
+
+
+class DiskKeeper:
+    """Follows a server's brokers.
+
+    Args:
+        directories: each broker's log directory.
+
+    Raises:
+        UsageError: a broker has too many replicas, or a directory holds something else.
+        OSError: a directory cannot be written.
+    """
+
+    def __init__(self, server: Server, directories: Mapping[int, Path]) -> None:
+        self._server = server
+        self._directories = directories
+        self._locks: dict[int, DirectoryLock] = {}
+        for broker, directory in directories.items():
+            write(server.world, broker, directory)
+            self._follow(broker)
+        server.after_change.append(self._look)
+
+    def rewrite(self, broker: int) -> None:
+        """What a broker's disk holds has changed while its process does not run.
+
+        Raises:
+            OSError: the directory cannot be written.
+        """
+        if not self._server.world.running.runs(broker):
+            write(self._server.world, broker, self._directories[broker])
+
+    def take_mark(self, broker: int) -> None:
+        """A broker is about to start: it registers by the mark of a clean shutdown that its directory has now, which
+        somebody may have changed or taken away."""
+        world, directory = self._server.world, self._directories[broker]
+        registration, cluster = world.brokers.get(broker), world.running.cluster
+        if world.running.runs(broker) or broker not in cluster.down or registration is None:
+            return
+        mark = read_clean_shutdown(directory)
+        if mark is None or mark.broker_epoch != registration.epoch:
+            world.running.cluster = replace(cluster, crashed=cluster.crashed | {broker})
+
+    def close(self) -> None:
+        """Let go of every directory; what running brokers hold is written once more."""
+        for broker in list(self._locks):
+            self._locks.pop(broker).close()
+            self._written(broker)
+
+    def _look(self) -> None:
+        for broker in self._directories:
+            self._follow(broker)
+
+    def _follow(self, broker: int) -> None:
+        runs = self._server.world.running.runs(broker)
+        if runs and broker not in self._locks:
+            self._locks[broker] = DirectoryLock(self._directories[broker])
+        elif not runs and broker in self._locks:
+            self._written(broker)
+            self._locks.pop(broker).close()
+
+    def _written(self, broker: int) -> None:
+        try:
+            write(self._server.world, broker, self._directories[broker])
+        except (OSError, KelrError) as error:
+            self._server.broke(error)

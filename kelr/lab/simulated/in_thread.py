@@ -11,12 +11,11 @@ from typing import Self, TypeVar
 from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.ports import free_ports
 from kelr.lab.simulated.clock import Clock, MachineClock
-from kelr.lab.simulated.control import ControlServer
+from kelr.lab.simulated.control import ControlServer, Operator
 from kelr.lab.simulated.faults import Fault
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.server import IDLE_S, Server, serving
 from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import HOST, World
 
 T = TypeVar("T")

@@ -20,8 +20,7 @@ from kelr.lab.any_lab import Report
 from kelr.lab.nodes import HOST, new_kafka_uuid
 from kelr.lab.observed import Observed
 from kelr.lab.ports import free_ports
-from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
+from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedSpec, SimulatedState, load_simulated
 from kelr.lab.state import STATE_FILE, ProcessRecord, claim_directory, locked, save_state
 from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.tail import CutTail
@@ -397,7 +396,7 @@ class SimulatedLab(Driven):
         return self._state.log_directory(self.directory, broker)
 
     def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        """A verb of the control channel (`kelr.lab.simulated.verbs`).
+        """A verb of the control channel (`kelr.lab.simulated.control`).
 
         Raises:
             UsageError: the arguments make no sense.

@@ -12,19 +12,18 @@ Source: QuorumController of Apache Kafka 4.3; KafkaRaftClient for epochs.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from kelr.controller import Configs, ControllerFailedOver, ControllerState, RecoveryEvent, Stepped, events
+from kelr.controller import Configs, ControllerFailedOver, ControllerState, RecoveryEvent, Registration, Stepped, events
 from kelr.controller.reach import NONE
 from kelr.controller.state import ELECTION_CONFIGS
-from kelr.lab.simulated import metadata_records as made
 from kelr.lab.simulated.batches import NewRecord, encoded, placed
-from kelr.lab.simulated.metadata_records import BROKER, TOPIC, Record
 from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,
@@ -36,6 +35,197 @@ from kelr.simulation.alike import STAND_IN
 
 if TYPE_CHECKING:
     from kelr.lab.simulated.world import World
+
+
+# What a controller writes into its metadata log, as values: one function for each kind of record.
+#
+# Source: ReplicationControlManager, ClusterControlManager, ConfigurationControlManager, FeatureControlManager of Apache
+# Kafka 4.3, for their choice of versions; PartitionRegistration.merge for what a change says and what it leaves out.
+
+
+TOPIC, BROKER = 2, 4
+"""Kinds of resources that have configs (ConfigResource.Type)."""
+_OLDER_METADATA_VERSIONS = {"elr-4.0": 25, "elr-4.1.0": 27, "elr-4.1": 29}
+_METADATA_VERSION = 33
+OLDEST_METADATA_VERSION = 7
+"""3.3-IV3, the oldest that Kafka 4 can run with (MetadataVersion.MINIMUM_VERSION)."""
+CORDONS = 30
+"""The metadata.version from which on registrations tell of cordoned directories (isCordonedLogDirsSupported)."""
+_NOBODY = -1
+_LISTENER = "PLAINTEXT"
+_NEVER_LISTENED = 9
+"""The port of a broker that has none here; nothing can listen there (RFC 863, "discard")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of the metadata log, by the schema's names in snake_case."""
+
+    kind: str
+    version: int
+    fields: Mapping[str, Any]
+
+
+def metadata_version(rules: str) -> int:
+    """The metadata.version of the newest Kafka that elects by this rule set: clients tell versions by it.
+
+    Source: MetadataVersion.LATEST_PRODUCTION of 4.0 (4.0-IV3), 4.1 (4.1-IV1), 4.2 (4.2-IV1) and 4.4 (4.4-IV2).
+    """
+    return _OLDER_METADATA_VERSIONS.get(rules, _METADATA_VERSION)
+
+
+def feature(name: str, level: int) -> Record:
+    return Record("FeatureLevelRecord", 0, {"name": name, "feature_level": level})
+
+
+def broker_registered(
+    broker: int,
+    registration: Registration,
+    level: int,
+    *,
+    cluster_id: str,
+    host: str,
+    port: int | None,
+    rack: str | None,
+) -> Record:
+    """A broker's incarnation, in the state that the controller has it in; it supports this metadata.version."""
+    endpoint = {"name": _LISTENER, "host": host, "port": port or _NEVER_LISTENED, "security_protocol": 0}
+    features = [
+        {"name": ELR_FEATURE, "min_supported_version": 0, "max_supported_version": 1},
+        {
+            "name": METADATA_FEATURE,
+            "min_supported_version": OLDEST_METADATA_VERSION,
+            "max_supported_version": level,
+        },
+    ]
+    return Record(
+        "RegisterBrokerRecord",
+        4 if level >= CORDONS else 3,
+        {
+            "broker_id": broker,
+            "incarnation_id": incarnation_id(cluster_id, broker, registration.epoch),
+            "broker_epoch": registration.epoch,
+            "end_points": [endpoint],
+            "features": features,
+            "rack": rack,
+            "fenced": registration.fenced,
+            "in_controlled_shutdown": registration.in_controlled_shutdown,
+            "log_dirs": [directory_id(cluster_id, broker)],
+        },
+    )
+
+
+def broker_fenced(broker: int, epoch: int, *, fenced: bool) -> Record:
+    """A broker is fenced, or unfenced."""
+    fields = {"broker_id": broker, "broker_epoch": epoch, "fenced": 1 if fenced else -1}
+    return Record("BrokerRegistrationChangeRecord", 0, fields)
+
+
+def broker_shuts_down(broker: int, epoch: int) -> Record:
+    return Record(
+        "BrokerRegistrationChangeRecord", 1, {"broker_id": broker, "broker_epoch": epoch, "in_controlled_shutdown": 1}
+    )
+
+
+def broker_cordoned(broker: int, epoch: int, cluster_id: str, *, cordoned: bool) -> Record:
+    """All its log directories are cordoned, or none is any more."""
+    directories = [directory_id(cluster_id, broker)] if cordoned else []
+    fields = {"broker_id": broker, "broker_epoch": epoch, "cordoned_log_dirs": directories}
+    return Record("BrokerRegistrationChangeRecord", 3, fields)
+
+
+def broker_unregistered(broker: int, epoch: int) -> Record:
+    return Record("UnregisterBrokerRecord", 0, {"broker_id": broker, "broker_epoch": epoch})
+
+
+def topic_made(name: str, topic_id: UUID) -> Record:
+    return Record("TopicRecord", 0, {"name": name, "topic_id": topic_id})
+
+
+def topic_removed(topic_id: UUID) -> Record:
+    return Record("RemoveTopicRecord", 0, {"topic_id": topic_id})
+
+
+def config(kind: int, resource: str, name: str, value: str | None) -> Record:
+    fields = {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
+    return Record("ConfigRecord", 0, fields)
+
+
+def elr_cleared(topic: str | None) -> Record:
+    """ELR and last known ELR of one topic, or of all, are gone."""
+    return Record("ClearElrRecord", 0, {"topic_name": topic or ""})
+
+
+def partition_made(number: int, topic_id: UUID, state: PartitionState, cluster_id: str) -> Record:
+    """A partition with its whole state."""
+    fields = {
+        "partition_id": number,
+        "topic_id": topic_id,
+        "replicas": list(state.replicas),
+        "isr": list(state.isr),
+        "removing_replicas": list(state.removing or ()),
+        "adding_replicas": list(state.adding or ()),
+        "leader": _leader(state),
+        "leader_recovery_state": int(bool(state.recovering)),
+        "leader_epoch": state.leader_epoch,
+        "partition_epoch": state.partition_epoch or 0,
+        "directories": _directories(state, cluster_id),
+        "eligible_leader_replicas": list(state.elr) if state.elr else None,
+        "last_known_elr": list(state.last_known_elr) if state.last_known_elr else None,
+    }
+    return Record("PartitionRecord", 2, fields)
+
+
+def partition_changed(
+    number: int, topic_id: UUID, before: PartitionState, after: PartitionState, cluster_id: str
+) -> Record:
+    """What is different after a run of the controller; the rest stays as it was."""
+    fields: dict[str, Any] = {"partition_id": number, "topic_id": topic_id}
+    for name, kept in _LISTS.items():
+        new = getattr(after, kept) or ()
+        if new != (getattr(before, kept) or ()):
+            fields[name] = list(new)
+    if "replicas" in fields:
+        fields["directories"] = _directories(after, cluster_id)
+    if after.leader_epoch != before.leader_epoch:
+        fields["leader"] = _leader(after)
+    if bool(after.recovering) != bool(before.recovering):
+        fields["leader_recovery_state"] = int(bool(after.recovering))
+    return Record("PartitionChangeRecord", 2, fields)
+
+
+def directory_id(cluster_id: str, node: int) -> UUID:
+    """The id of a node's one log directory."""
+    return _made(f"{cluster_id}/directory/{node}")
+
+
+def incarnation_id(cluster_id: str, broker: int, epoch: int) -> UUID:
+    """The id of the process that registered with this broker epoch."""
+    return _made(f"{cluster_id}/incarnation/{broker}/{epoch}")
+
+
+_LISTS = {
+    "isr": "isr",
+    "replicas": "replicas",
+    "removing_replicas": "removing",
+    "adding_replicas": "adding",
+    "eligible_leader_replicas": "elr",
+    "last_known_elr": "last_known_elr",
+}
+"""Fields of a change, and where a partition has them."""
+
+
+def _leader(state: PartitionState) -> int:
+    return _NOBODY if state.leader is None else state.leader
+
+
+def _directories(state: PartitionState, cluster_id: str) -> list[UUID]:
+    return [directory_id(cluster_id, replica) for replica in state.replicas]
+
+
+def _made(text: str) -> UUID:
+    return UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest())
+
 
 # The configs that a metadata log has told of: by comparing what the world has with what was written last.
 #
@@ -59,7 +249,7 @@ class WrittenConfigs:
         if before.rules.kip966 or not before.rules.elr or not _writes_min_isr(event, before):
             return []
         assert isinstance(event, events.ConfigWritten | events.ConfigDeleted)
-        return [made.elr_cleared(event.topic)]
+        return [elr_cleared(event.topic)]
 
     def changed(
         self,
@@ -108,7 +298,7 @@ class WrittenConfigs:
             del self._told[key]
         else:
             self._told[key] = value
-        yield made.config(*key, value)
+        yield config(*key, value)
 
     def _others_told(self) -> dict[Key, str]:
         return {key: value for key, value in self._told.items() if key[2] not in ELECTION_CONFIGS}
@@ -195,12 +385,12 @@ class MetadataLog:
         self._configs = WrittenConfigs()
         self._alike: dict[TopicPartition, list[TopicPartition]] = self._of_stand_ins()
         self._compared = -1
-        self._level = made.metadata_version(world.spec.rules)
-        self._append([made.feature(METADATA_FEATURE, self._level)])
+        self._level = metadata_version(world.spec.rules)
+        self._append([feature(METADATA_FEATURE, self._level)])
         if self._state.rules.elr:
-            self._append([made.feature(ELR_FEATURE, 1)])
+            self._append([feature(ELR_FEATURE, 1)])
         if self._state.rules.recovers:
-            self._append([made.feature(RECOVERY_FEATURE, 1)])
+            self._append([feature(RECOVERY_FEATURE, 1)])
         self._compare()
         world.running.watchers.append(self.happened)
 
@@ -259,7 +449,7 @@ class MetadataLog:
         self._state = after
         if isinstance(event, events.MetadataVersion):
             self._level = event.level
-        told = [made.feature(METADATA_FEATURE, self._level)] if isinstance(event, events.MetadataVersion) else []
+        told = [feature(METADATA_FEATURE, self._level)] if isinstance(event, events.MetadataVersion) else []
         records = [*told, *self._features(before, after), *self._brokers(before, after, early=True)]
         if isinstance(event, events.TopicCreated) and done.error == NONE:
             records += self._created(event)
@@ -297,9 +487,9 @@ class MetadataLog:
 
     def _features(self, before: ControllerState, after: ControllerState) -> Iterator[Record]:
         if before.rules.elr is not after.rules.elr:
-            yield made.feature(ELR_FEATURE, int(after.rules.elr))
+            yield feature(ELR_FEATURE, int(after.rules.elr))
         if before.rules.recovers is not after.rules.recovers:
-            yield made.feature(RECOVERY_FEATURE, int(after.rules.recovers))
+            yield feature(RECOVERY_FEATURE, int(after.rules.recovers))
 
     def _brokers(self, before: ControllerState, after: ControllerState, *, early: bool) -> Iterator[Record]:
         """What became of brokers. Unfenced ones, and those that begin to shut down, are told of before the partitions
@@ -312,19 +502,19 @@ class MetadataLog:
             if new and not early:
                 yield self._registered(broker, after)
             if not early and now.cordoned is not (was is not None and not new and was.cordoned):
-                yield made.broker_cordoned(broker, now.epoch, self._world.cluster_id, cordoned=now.cordoned)
+                yield broker_cordoned(broker, now.epoch, self._world.cluster_id, cordoned=now.cordoned)
             if was is None or new:
                 continue
             if was.fenced is not now.fenced and early is was.fenced:
-                yield made.broker_fenced(broker, now.epoch, fenced=now.fenced)
+                yield broker_fenced(broker, now.epoch, fenced=now.fenced)
             if early and now.in_controlled_shutdown and not was.in_controlled_shutdown:
-                yield made.broker_shuts_down(broker, now.epoch)
+                yield broker_shuts_down(broker, now.epoch)
         for broker in sorted(before.brokers.keys() - after.brokers.keys()) if not early else ():
-            yield made.broker_unregistered(broker, before.brokers[broker].epoch)
+            yield broker_unregistered(broker, before.brokers[broker].epoch)
 
     def _registered(self, broker: int, after: ControllerState) -> Record:
         world = self._world
-        return made.broker_registered(
+        return broker_registered(
             broker,
             after.brokers[broker],
             self._level,
@@ -346,9 +536,9 @@ class MetadataLog:
         """A partition, after its topic if that was not told of before."""
         if address.topic not in self._topics:
             self._topics[address.topic] = self._world.topic_id(address.topic)
-            yield made.topic_made(address.topic, self._topics[address.topic])
+            yield topic_made(address.topic, self._topics[address.topic])
         self._partitions[address] = state
-        yield made.partition_made(address.partition, self._topics[address.topic], state, self._world.cluster_id)
+        yield partition_made(address.partition, self._topics[address.topic], state, self._world.cluster_id)
 
     def _changed(self, done: Stepped, *, silent: bool) -> Iterator[Record]:
         """A record for each run of the controller, in its order.
@@ -362,7 +552,7 @@ class MetadataLog:
                     continue  # it was put there without a step: the whole of it is written when the log is read
                 self._partitions[real] = change.after
                 if not silent:
-                    yield made.partition_changed(
+                    yield partition_changed(
                         real.partition, self._topics[real.topic], change.before, change.after, self._world.cluster_id
                     )
 
@@ -374,7 +564,7 @@ class MetadataLog:
         for address in [address for address in self._partitions if address.topic == topic]:
             del self._partitions[address]
         self._configs.forget_topic(topic)
-        yield made.topic_removed(topic_id)
+        yield topic_removed(topic_id)
 
     def _partitions_that_differ(self, after: ControllerState) -> Iterator[Record]:
         current = {real for address in after.partitions for real in self._told_as(address)}

@@ -18,12 +18,11 @@ from pathlib import Path
 from kelr.controller import recovery_metrics
 from kelr.errors import KelrError
 from kelr.lab.simulated.clock import Clock, MachineClock, VirtualClock
-from kelr.lab.simulated.control import ControlServer
-from kelr.lab.simulated.disk_keeper import DiskKeeper
+from kelr.lab.simulated.control import ControlServer, Operator
+from kelr.lab.simulated.disks import DiskKeeper
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.server import Server, serving
-from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
-from kelr.lab.simulated.verbs import Operator
+from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedState, load_simulated
 from kelr.lab.simulated.world import HOST, World
 
 # The gauges of the active controller as a Prometheus text endpoint, as an exporter beside a real one serves them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kelr.lab.simulated.handlers.placing import dealt
+from kelr.lab.simulated.handlers.topics import dealt
 from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
 from tests.lab.simulated.asking import ask, name, world

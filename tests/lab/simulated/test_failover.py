@@ -8,10 +8,10 @@ import pytest
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import wire
+from kelr.lab.simulated.control import Operator
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import World
 from kelr.protocol.error_codes import error_name
 from kelr.protocol.messages import ApiVersionsRequest, DescribeClusterRequest, DescribeQuorumRequest

@@ -21,8 +21,7 @@ from kelr.lab import INCIDENTS, Lab, LabSpec, down, open_lab, run_incident
 from kelr.lab.ports import free_ports
 from kelr.lab.processes import all_under, signal_all
 from kelr.lab.simulated.lab import SimulatedLab
-from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.lab.simulated.state import load_simulated
+from kelr.lab.simulated.spec import SimulatedSpec, load_simulated
 from kelr.lab.state import LabState, claim_directory
 from kelr.model import PartitionState, TopicPartition
 from kelr.sources.disk import DiskCollection, read_log_directories

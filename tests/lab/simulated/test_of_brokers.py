@@ -10,7 +10,7 @@ import pytest
 
 from kelr.controller import events
 from kelr.lab import wire
-from kelr.lab.simulated.metadata_records import incarnation_id
+from kelr.lab.simulated.metadata_log import incarnation_id
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import PartitionState

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kelr.controller import events
-from kelr.lab.simulated.handlers.forwarding import REQUEST_TIMEOUT_MS
+from kelr.lab.simulated.api import REQUEST_TIMEOUT_MS
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from kelr.controller import Configs, events
-from kelr.lab.simulated.handlers.forwarding import REQUEST_TIMEOUT_MS
+from kelr.lab.simulated.api import REQUEST_TIMEOUT_MS
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition

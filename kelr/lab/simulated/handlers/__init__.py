@@ -16,7 +16,6 @@ from kelr.lab.simulated.handlers import (
     produce,
     reassignments,
     topics,
-    versions,
 )
 from kelr.lab.simulated.spec import SimulatedSpec
 
@@ -39,4 +38,4 @@ def apis_of(spec: SimulatedSpec) -> Apis:
 
 
 def _with_versions(table: Apis) -> Apis:
-    return {**table, **{api.key: api for api in versions.api_versions(table)}}
+    return {**table, **{api.key: api for api in features.api_versions(table)}}

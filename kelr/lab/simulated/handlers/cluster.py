@@ -11,22 +11,27 @@ from functools import cache
 from uuid import UUID
 
 from kelr.controller.state import Registration
-from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
-from kelr.lab.simulated.handlers.authorized import (
+from kelr.lab.simulated.api import (
     CLUSTER,
     DENIED,
+    NO_LEADER,
     NOT_ASKED,
     TOPIC,
+    Api,
+    Call,
+    Message,
+    Nodes,
     cluster_operations,
+    code,
+    is_internal,
+    offline,
     operations,
+    unknown_topic,
+    words,
 )
-from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length
-from kelr.lab.simulated.handlers.errors import words
-from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline, unknown_topic
-from kelr.lab.simulated.handlers.seen import Seen, seen_by
-from kelr.lab.simulated.handlers.topic_bytes import Ends, Form, topic_bytes
-from kelr.lab.simulated.metadata_records import directory_id
-from kelr.lab.simulated.world import HOST, World
+from kelr.lab.simulated.handlers.topic_bytes import NO_TAGS, Ends, Form, int16, int32, int32s, length, topic_bytes
+from kelr.lab.simulated.metadata_log import directory_id
+from kelr.lab.simulated.world import HOST, Seen, World, seen_by
 from kelr.model import PartitionState
 from kelr.protocol.messages import (
     DescribeClusterRequest,

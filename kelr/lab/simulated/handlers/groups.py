@@ -8,10 +8,7 @@ Source: KafkaApis, GroupCoordinatorService and TransactionCoordinator of Apache 
 
 from __future__ import annotations
 
-from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
-from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, TOPIC
-from kelr.lab.simulated.handlers.errors import Problem, words
-from kelr.lab.simulated.handlers.partitions import wrong_name
+from kelr.lab.simulated.api import CLUSTER, DENIED, TOPIC, Api, Call, Message, Nodes, Problem, code, words, wrong_name
 from kelr.model import TopicPartition
 from kelr.protocol.messages import (
     DescribeAclsRequest,

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from kelr.controller import events
 from kelr.controller.reach import NONE
-from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
-from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
-from kelr.lab.simulated.metadata_records import incarnation_id
+from kelr.lab.simulated.api import CLUSTER, DENIED, Api, Call, Message, Nodes, code
+from kelr.lab.simulated.metadata_log import incarnation_id
 from kelr.model import PartitionState, TopicPartition
 from kelr.protocol.messages import (
     AlterPartitionRequest,

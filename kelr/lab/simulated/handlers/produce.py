@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, code
 from kelr.lab.simulated.batches import stamped
-from kelr.lab.simulated.leaders import CurrentLeaders
-from kelr.lab.simulated.producers import Sent
-from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
+from kelr.lab.simulated.contents import Sent
+from kelr.lab.simulated.replicas import NONE, CurrentLeaders, Replica, hosted, known
 from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
 from kelr.protocol.messages import (

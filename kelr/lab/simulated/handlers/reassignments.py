@@ -10,11 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from kelr.controller import events
 from kelr.controller.reach import NONE
-from kelr.lab.simulated.api import Api, Call, Message, Nodes
-from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
-from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
-from kelr.lab.simulated.handlers.forwarding import forwarded
-from kelr.lab.simulated.handlers.placing import by_hand
+from kelr.lab.simulated.api import CLUSTER, DENIED, Api, Call, Message, Nodes, Problem, RefusedError, forwarded, words
+from kelr.lab.simulated.handlers.topics import by_hand
 from kelr.lab.simulated.world import World
 from kelr.model import PartitionState, TopicPartition
 from kelr.protocol.messages import (

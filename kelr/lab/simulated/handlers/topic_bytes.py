@@ -8,19 +8,56 @@ would encode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from kelr.controller import ControllerState
-from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length, string
-from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline
-from kelr.lab.simulated.handlers.seen import Seen
-from kelr.lab.simulated.world import World
+from kelr.lab.simulated.api import NO_LEADER, is_internal, offline
+from kelr.lab.simulated.world import Seen, World
 from kelr.model import PartitionState, TopicPartition
 from kelr.simulation.alike import STAND_IN
+
+# Pieces of Kafka's encoding, for the answers that are too long to be made of objects.
+#
+# Source: Kafka's protocol guide, "Protocol Primitive Types".
+
+
+int16 = struct.Struct(">h").pack
+int32 = struct.Struct(">i").pack
+NO_TAGS = b"\x00"
+
+
+def varint(number: int) -> bytes:
+    """UNSIGNED_VARINT."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def string(text: str, *, flexible: bool) -> bytes:
+    """COMPACT_STRING, or STRING where the message is not flexible."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    return (varint(len(encoded) + 1) if flexible else int16(len(encoded))) + encoded
+
+
+def length(count: int, *, flexible: bool) -> bytes:
+    """How many elements an array has."""
+    return varint(count + 1) if flexible else int32(count)
+
+
+@lru_cache(maxsize=1 << 14)
+def int32s(numbers: Sequence[int], *, flexible: bool) -> bytes:
+    """An array of INT32; `numbers` has to be a tuple."""
+    return length(len(numbers), flexible=flexible) + struct.pack(f">{len(numbers)}i", *numbers)
+
 
 MOST_KEPT_BYTES = 64 * 1024 * 1024
 """What is kept of topics' partitions, at most."""
