@@ -14,7 +14,7 @@ from kelr.commands.checkup_reading import Examination, admit, read_rights, some_
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
-from kelr.config.place import contexts_path
+from kelr.config.contexts_file import contexts_path
 from kelr.engine.checkup.abilities import abilities
 from kelr.engine.checkup.catalogue import LEADERLESS, UNDER_MIN_ISR, UNSAVED, chosen
 from kelr.engine.checkup.rights import Allowed, CommandRights, all_rights, rights_of

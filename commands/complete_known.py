@@ -76,7 +76,7 @@ def _a_log_answers(given: Settings) -> bool:
 
 def _named(given: Settings, environ: Mapping[str, str]) -> list[object]:
     """Everything that says which cluster is meant, without secrets: their values are of no matter for that."""
-    from kelr.config.place import contexts_path  # noqa: PLC0415 - not for other kinds
+    from kelr.config.contexts_file import contexts_path  # noqa: PLC0415 - not for other kinds
 
     properties = [
         (key, "" if _SECRET.search(key) else value)
@@ -106,7 +106,7 @@ def _state_of(path: Path | str | None) -> list[object]:
 def _document(environ: Mapping[str, str]) -> Mapping[str, object]:
     import tomllib  # noqa: PLC0415 - only where contexts are read
 
-    from kelr.config.place import contexts_path  # noqa: PLC0415
+    from kelr.config.contexts_file import contexts_path  # noqa: PLC0415
 
     try:
         with open(contexts_path(environ), "rb") as file:

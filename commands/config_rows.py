@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from kelr.commands.context_in_use import given_servers, variables_beside
 from kelr.commands.context_words import origin_in, password_row, path_of, property_row, text_row
 from kelr.commands.settings import Resolved
-from kelr.config.contexts_file import ContextsFile, read_contexts
+from kelr.config.contexts_file import DIRECTORY_VARIABLE, ContextsFile, config_directory, read_contexts
 from kelr.config.login import JAAS_KEY
-from kelr.config.place import DIRECTORY_VARIABLE, config_directory
 from kelr.lab.jars import cache_directory
 from kelr.lab.state import default_directory
 from kelr.recovery.places import STATE_DIRECTORY_VARIABLE, state_directory

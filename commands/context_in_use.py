@@ -116,7 +116,7 @@ def connection_flags(given: Settings, variables: Mapping[str, str], context: Con
 def _properties_without_secrets(given: Settings) -> list[str]:
     if not given.command_property:
         return []
+    from kelr.config.contexts_file import shown_value  # noqa: PLC0415
     from kelr.config.login import given_properties  # noqa: PLC0415 - only where there are properties
-    from kelr.config.shown import shown_value  # noqa: PLC0415
 
     return [f"{key}={shown_value(key, value)}" for key, value in given_properties(given.command_property).items()]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kelr.config.context import PASSWORD_KEYS, Context
-from kelr.config.contexts_file import ContextsFile
-from kelr.config.shown import may_be_shown
+from kelr.config.contexts_file import ContextsFile, may_be_shown
 from kelr.config.value import Kind, Value
 from kelr.view.contexts import SettingRow
 

@@ -28,7 +28,7 @@ def show_simulated(output: Output, directory: Path, *, keep: bool) -> None:
     """
     from kelr.lab.simulated.lab import SimulatedLab  # noqa: PLC0415 - not for --help
     from kelr.lab.simulated.spec import SimulatedSpec  # noqa: PLC0415
-    from kelr.simulation.ground import Timing  # noqa: PLC0415
+    from kelr.simulation.following import Timing  # noqa: PLC0415
 
     headline(output, "A simulated cluster inside kelr, with all of KIP-966: balanced unclean recovery, one controller")
     output.line("and 3 brokers that speak Kafka's protocol. No release of Kafka has this; no Java, no download.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands import complete, lab_network, lab_nodes, lab_up
+from kelr.commands import complete, lab_nodes, lab_up
 from kelr.commands.lab_parts import NO_LAB, Directory, ids, opened, show
 from kelr.commands.options import on_this_machine, open_output
 
@@ -136,5 +136,5 @@ def down(
     )
 
 
-for _part in (lab_up.app, _whole, lab_nodes.app, lab_network.app):
+for _part in (lab_up.app, _whole, lab_nodes.app):
     app.add_typer(_part)

@@ -168,8 +168,11 @@ def read(
     """
     session = open_session(ctx)
     from kelr.commands.metrics_reading import Asked, read_metrics  # noqa: PLC0415 - not for --help
-    from kelr.metrics.access import read_access  # noqa: PLC0415
-    from kelr.metrics.asked import Kind, endpoint_of  # noqa: PLC0415
+    from kelr.metrics.endpoints import (  # noqa: PLC0415
+        Kind,
+        endpoint_of,
+        read_access,
+    )
     from kelr.metrics.prometheus_server import checked_match  # noqa: PLC0415
 
     match = None if query_match is None else checked_match(query_match)
@@ -240,9 +243,12 @@ def export(
       kelr metrics export --listen 0.0.0.0:9966 --interval 30 --context prod
     """
     session = open_session(ctx)
-    from kelr.commands.metrics_export import run_exporter  # noqa: PLC0415 - not for --help
-    from kelr.metrics.access import read_access  # noqa: PLC0415
-    from kelr.metrics.asked import Kind, endpoint_of  # noqa: PLC0415
+    from kelr.commands.metrics_reading import run_exporter  # noqa: PLC0415 - not for --help
+    from kelr.metrics.endpoints import (  # noqa: PLC0415
+        Kind,
+        endpoint_of,
+        read_access,
+    )
 
     run_exporter(
         session,

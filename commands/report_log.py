@@ -9,8 +9,8 @@ from kelr.commands.moments import read_moment
 from kelr.commands.session import Session, now_ms
 from kelr.errors import ConnectError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.model import PartitionState, Selection, TopicPartition
-from kelr.replay.changes import At
 from kelr.replay.history import ElectedAs, Entry, History, Interest, PartitionEntry, Trouble, Window, grouped
+from kelr.replay.records import At
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.replaying import check_understood
 from kelr.view.incident.happenings import weight_of

@@ -90,7 +90,7 @@ def simulate(
 def _play(output: Output, texts: list[tuple[str, str]], *, step: bool) -> None:
     """Print each directive with what came of it, as it is performed."""
     from kelr.simulation.language import ScenarioError  # noqa: PLC0415 - not for --help
-    from kelr.simulation.story import unfold  # noqa: PLC0415
+    from kelr.simulation.session import unfold  # noqa: PLC0415
     from kelr.view.simulate import simulate_view  # noqa: PLC0415
 
     if step:
@@ -138,7 +138,7 @@ def _rewrite(output: Output, texts: list[tuple[str, str]]) -> None:
 
 def _as_printed(name: str, text: str) -> str:
     from kelr.simulation.language import ScenarioError  # noqa: PLC0415 - not for --help
-    from kelr.simulation.story import unfold, with_outputs  # noqa: PLC0415
+    from kelr.simulation.session import unfold, with_outputs  # noqa: PLC0415
 
     scenario = _parsed(name, text)
     try:

@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from kelr.lab import ports
+from kelr.lab import processes
 
 SHARES = 12
 """How many test runs have ports of their own; further ones take any."""
@@ -36,6 +36,6 @@ def claim(directory: Path, *, first: int, last: int) -> tuple[int, range] | None
 def keep_to_own_ports() -> None:
     """Labs that this process starts take ports of its share, until it ends."""
     directory = Path(tempfile.gettempdir()) / f"kelr-test-ports-{os.getuid()}"
-    found = claim(directory, first=ports.FIRST_PORT, last=ports.LAST_PORT)
+    found = claim(directory, first=processes.FIRST_PORT, last=processes.LAST_PORT)
     if found is not None:
-        ports.FIRST_PORT, ports.LAST_PORT = found[1].start, found[1].stop
+        processes.FIRST_PORT, processes.LAST_PORT = found[1].start, found[1].stop

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.incidents.chaos import MIN_ISR, Chaos, ChaosStep, Deed
 from benchmarks.incidents.ledger import Ledger
 from kelr.lab import Lab
+from kelr.lab.disk import read_batches
 from kelr.lab.nodes import NodePaths
 from kelr.lab.produce import Acks
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.story import Story, create_topic
-from kelr.lab.tail import read_batches
 from kelr.model import PartitionState
 
 Report = Callable[[str], None]

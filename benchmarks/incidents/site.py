@@ -13,7 +13,7 @@ from benchmarks.incidents.chaos import MIN_ISR, Chaos
 from benchmarks.incidents.frozen import Frozen
 from benchmarks.incidents.play import come_back, is_settled
 from kelr.lab import Lab
-from kelr.lab.tail import read_batches
+from kelr.lab.disk import read_batches
 from kelr.model import PartitionState
 
 Report = Callable[[str], None]

@@ -2,19 +2,184 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kelr.config.context import Context, ContextError, check_name, context_of, did_you_mean, located
-from kelr.config.lines import KeyPath, lines_of_keys
-from kelr.config.place import contexts_path
-from kelr.config.shown import may_be_shown
 from kelr.config.value import Kind, readable_by_others, writable_by_others
 from kelr.errors import BadInputError, RefusedError, UsageError
+
+# Where kelr's own configuration lives.
+
+
+DIRECTORY_VARIABLE = "KELR_CONFIG_DIR"
+FILE_NAME = "contexts.toml"
+
+
+def config_directory(environ: Mapping[str, str]) -> Path:
+    """``KELR_CONFIG_DIR``, else the platform's configuration directory for kelr."""
+    directory = environ.get(DIRECTORY_VARIABLE)
+    if directory:
+        return Path(directory)
+    import platformdirs  # noqa: PLC0415 - only where contexts are used
+
+    return Path(platformdirs.user_config_dir("kelr", appauthor=False))
+
+
+def contexts_path(environ: Mapping[str, str]) -> Path:
+    """The file that names clusters."""
+    return config_directory(environ) / FILE_NAME
+
+
+# Which client properties may be shown: those that are known to hold no secret, and no others.
+#
+# Kafka's types of its client configs tell (ConfigDef.Type.PASSWORD is hidden there too); a key that is not known may be
+# anything, so its value is hidden.
+
+
+HIDDEN = "(hidden)"
+
+_HARMLESS = re.compile(
+    r"""
+      bootstrap\.(servers|controllers) | client\.(id|rack|dns\.lookup) | security\.(protocol|providers) | .*\.(ms|bytes)
+    | sasl\.mechanism | sasl\.client\.callback\.handler\.class | sasl\.login\.(class|callback\.handler\.class)
+    | sasl\.login\.refresh\..* | sasl\.kerberos\..*
+    | sasl\.oauthbearer\.(.*\.url|scope|scope\.claim\.name|sub\.claim\.name|expected\..*)
+    | sasl\.oauthbearer\.client\.credentials\.client\.id
+    | ssl\.(ca|certificate|key|keystore|truststore)\.location | ssl\.(keystore|truststore)\.type
+    | ssl\.(protocol|enabled\.protocols|cipher\.suites|provider|keymanager\.algorithm|trustmanager\.algorithm)
+    | ssl\.(endpoint\.identification\.algorithm|engine\.factory\.class|secure\.random\.implementation)
+    | config\.providers | config\.providers\.[^.]+\.class
+    | config\.providers\.[^.]+\.param\.(allowed\.paths|allowlist\.pattern)
+    | enable\.metrics\.push | retries | metric\.reporters | metrics\..*
+    """,
+    re.VERBOSE,
+)
+_LOGIN_IN_URL = re.compile(r"://[^/@\s]*@")
+
+
+def may_be_shown(key: str, value: str) -> bool:
+    """Whether the value of a property is known to be no secret."""
+    return _HARMLESS.fullmatch(key) is not None and not _LOGIN_IN_URL.search(value) and "?" not in value
+
+
+def shown_value(key: str, value: str) -> str:
+    """The value, or ``(hidden)``."""
+    return value if may_be_shown(key, value) else HIDDEN
+
+
+# On which line of a TOML file a key stands; Python's reader does not tell.
+
+
+KeyPath = tuple[str, ...]
+
+
+def lines_of_keys(text: str) -> Mapping[KeyPath, int]:
+    """The line (from 1) of every table and key of a valid TOML document, by its path.
+
+    A document is a row of statements, headers and assignments, each of which is valid by itself: the shortest run of
+    lines that can be read is one.
+    """
+    found: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, statement in statements(text):
+        if statement.lstrip().startswith("["):
+            table = next(_paths(tomllib.loads(statement)))
+            for length in range(1, len(table) + 1):
+                found.setdefault(table[:length], number)
+            continue
+        for path in _paths(tomllib.loads(statement)):
+            whole = (*table, *path)
+            for length in range(len(table) + 1, len(whole) + 1):
+                found.setdefault(whole[:length], number)
+    return found
+
+
+def statements(text: str) -> Iterator[tuple[int, str]]:
+    """The headers and assignments of a valid TOML document, whole, each with the line (from 1) that it begins on."""
+    held: list[str] = []
+    first = 0
+    # Not str.splitlines: it knows line ends that TOML does not.
+    for number, line in enumerate(text.split("\n"), start=1):
+        first = number if not held else first
+        held.append(line + "\n")
+        try:
+            empty = not tomllib.loads("".join(held))
+        except tomllib.TOMLDecodeError:
+            continue
+        if not empty:
+            yield first, "".join(held)
+        held = []
+
+
+def _paths(values: Mapping[str, Any]) -> Iterator[KeyPath]:
+    """The paths of all leaves; of a table without any, its own."""
+    for key, value in values.items():
+        inner = value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) else value
+        if isinstance(inner, dict) and inner:
+            yield from ((key, *path) for path in _paths(inner))
+        else:
+            yield (key,)
+
+
+def without_tables(text: str, path: KeyPath, instead: str | None = None) -> str | None:
+    """The document without the tables at and below a path; None where those are not written as ``[a.b]``.
+
+    Comments right above a table are about it: they go with it, or stay where another text comes in its place.
+
+    Args:
+        instead: tables that are put where the first of them was.
+    """
+    lines = text.split("\n")
+    headers = [(number, table) for number, table in _headers(text)]
+    starts = [_with_comments(lines, number - 1) for number, _ in headers] + [len(lines)]
+    kept, done = lines[: starts[0]], False
+    for (number, table), start, end in zip(headers, starts, starts[1:], strict=False):
+        if table[: len(path)] != path:
+            kept += lines[start:end]
+        elif not done and instead is not None:
+            gap = [""] if end < len(lines) else []
+            kept += [*lines[start : number - 1], *instead.rstrip("\n").split("\n"), *gap]
+            done = True
+    changed = "\n".join(kept)
+    changed = changed if changed.endswith("\n") or not changed else f"{changed}\n"
+    return changed if _as_wanted(text, changed, path, instead) else None
+
+
+def _headers(text: str) -> Iterator[tuple[int, KeyPath]]:
+    for number, statement in statements(text):
+        if statement.lstrip().startswith("["):
+            yield number, next(_paths(tomllib.loads(statement)))
+
+
+def _with_comments(lines: list[str], at: int) -> int:
+    """Where the comments right above a line begin."""
+    while at and lines[at - 1].lstrip().startswith("#"):
+        at -= 1
+    return at
+
+
+def _as_wanted(before: str, after: str, path: KeyPath, instead: str | None) -> bool:
+    """Whether nothing else of the document has changed."""
+    expected, found = tomllib.loads(before), tomllib.loads(after)
+    for document in (expected, found):
+        table = document
+        for part in path[:-1]:
+            table = table.get(part, {})
+        held = table.pop(path[-1], None)
+        if document is found and (held is None) != (instead is None):
+            return False
+    return _without_empty(expected) == _without_empty(found)
+
+
+def _without_empty(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in values.items() if value != {}}
+
 
 _TOP = ("current", "contexts")
 _MAX_BYTES = 4 * 1024 * 1024

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kelr.config.context import KEYS, ContextError, check_name, context_of
-from kelr.config.contexts_file import ContextsFile, contexts_of, read_contexts_file
-from kelr.config.lines import without_tables
+from kelr.config.contexts_file import ContextsFile, contexts_of, read_contexts_file, without_tables
 from kelr.durable import make_directory, whole_file
 from kelr.errors import BadInputError, UsageError
 

@@ -14,13 +14,12 @@ from kelr.errors import BadInputError
 from kelr.fleet.states import State
 from kelr.model import TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import PartitionMoved, Restarted
-from kelr.replay.fast import Folding
 from kelr.replay.history import Carried, Memory
 from kelr.replay.history.attribution import FULL_BATCH
-from kelr.replay.history.elections import reassignment_step
+from kelr.replay.history.causes import reassignment_step
 from kelr.replay.image import MetadataImage
-from kelr.replay.packed import IdleRun, PackedChanges, key_of
+from kelr.replay.packed import Folding, IdleRun, PackedChanges, key_of
+from kelr.replay.records import PartitionMoved, Restarted
 
 __all__ = ["Openings", "Skimming", "State", "end_of", "states_before", "unknown_part"]
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kelr.replay.records import LeaderChanged, NotUnderstood, RecordBatch
-from kelr.sources.metadata_log.pieces import Checkpoint, Holder
-from kelr.sources.metadata_log.reading import BatchReader
-from kelr.sources.metadata_log.runs import CRC_FROM, IDLE_SIZE, idle_batches
-from kelr.sources.metadata_log.whole import WINDOW_BYTES, is_whole
+from kelr.sources.metadata_log.pieces import WINDOW_BYTES, Checkpoint, Holder, is_whole
+from kelr.sources.metadata_log.reading import CRC_FROM, IDLE_SIZE, BatchReader, idle_batches
 from kelr.sources.records.batches import BatchHeader, BatchRun, StopKind
 
 SEGMENT, CHECKPOINT, SNAPSHOT, COLLECTION = "segment", "checkpoint", "snapshot", "collection"

@@ -13,10 +13,10 @@ from kelr import __version__
 from kelr.errors import BadInputError
 from kelr.model import TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import At
 from kelr.replay.history import Carried
-from kelr.replay.history.reorders import JUST_BEFORE_MS, Reordered
+from kelr.replay.history.causes import JUST_BEFORE_MS, Reordered
 from kelr.replay.image import MetadataImage
+from kelr.replay.records import At
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.metadata_log.writing import checkpoint_bytes
 from kelr.sources.records.batches import StopKind

@@ -13,7 +13,6 @@ from kelr.fleet.cuts import Openings, end_of, unknown_part
 from kelr.fleet.states import State
 from kelr.model import BrokerStatus, PartitionState
 from kelr.replay import records as rec
-from kelr.replay.changes import At, BrokerOnRecord, Change, ConfigMoved, PartitionMoved
 from kelr.replay.history import (
     BrokerEntry,
     Cause,
@@ -27,8 +26,9 @@ from kelr.replay.history import (
     PartitionEntry,
     Window,
 )
-from kelr.replay.history.min_isr import effective_min_isr
+from kelr.replay.history.causes import effective_min_isr
 from kelr.replay.image import BROKER, BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
+from kelr.replay.records import At, BrokerOnRecord, Change, ConfigMoved, PartitionMoved
 
 # The effective min ISR of each topic, and when it moves: a row of partition_states holds under one value of it.
 
@@ -405,7 +405,7 @@ class Teller:
         """Take the next batch: one batch of the log, or several that hold nothing but NoOpRecords.
 
         Those of a checkpoint carry its end, and the time of the last record that it contains, as
-        `kelr.sources.metadata_log.whole.checkpoint_batches` gives them. What is known already is passed over.
+        `kelr.sources.metadata_log.pieces.checkpoint_batches` gives them. What is known already is passed over.
 
         Raises:
             BadInputError: records are missing in front of it.

@@ -30,8 +30,15 @@ from kelr.fleet.looking import (
 from kelr.replay.records import RecordBatch
 from kelr.sources.disk.names import segment_base
 from kelr.sources.metadata_log.bundles import is_bundle
-from kelr.sources.metadata_log.pieces import Checkpoint, FileBytes, Holder, RegionBytes, UnpackedBytes
-from kelr.sources.metadata_log.whole import Windows, checkpoint_batches
+from kelr.sources.metadata_log.pieces import (
+    Checkpoint,
+    FileBytes,
+    Holder,
+    RegionBytes,
+    UnpackedBytes,
+    Windows,
+    checkpoint_batches,
+)
 from kelr.sources.records.batches import StopKind
 from kelr.sources.snapshot_reader import SnapshotReader
 

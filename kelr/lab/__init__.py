@@ -2,13 +2,13 @@
 
 from kelr.lab.any_lab import AnyLab
 from kelr.lab.cluster import Lab
+from kelr.lab.disk import CutTail
 from kelr.lab.incidents import INCIDENTS, Incident, IncidentReport, find_incident, run_incident
+from kelr.lab.observed import LabStatus, NodeStatus
 from kelr.lab.opening import open_lab, open_simulated
 from kelr.lab.produce import Acks, Produced
 from kelr.lab.spec import LabSpec
-from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.story import Action, StepDone
-from kelr.lab.tail import CutTail
 from kelr.lab.teardown import down
 
 __all__ = [

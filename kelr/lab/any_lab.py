@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from kelr.lab.status import LabStatus
-from kelr.lab.tail import CutTail
+from kelr.lab.disk import CutTail
+from kelr.lab.observed import LabStatus
 from kelr.model import PartitionState, TopicPartition
 
 Report: TypeAlias = Callable[[str], None]

@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING
 from kelr.errors import LabError
 from kelr.lab import disk, java, processes, watch, wire
 from kelr.lab.any_lab import Report
+from kelr.lab.disk import CutTail, cut_log
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import Lock, load_lock
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, properties_text, write_nodes
-from kelr.lab.observed import Observed
-from kelr.lab.ports import free_ports
-from kelr.lab.security.access import Access
-from kelr.lab.security.certificates import require_openssl
+from kelr.lab.observed import LabStatus, NodeStatus, Observed
+from kelr.lab.processes import free_ports
+from kelr.lab.security.access import Access, require_openssl
 from kelr.lab.security.kinds import Security
 from kelr.lab.spec import LabSpec
 from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
-from kelr.lab.status import LabStatus, NodeStatus
-from kelr.lab.tail import CutTail, cut_log
 from kelr.lab.teardown import file_errors, take_down
 from kelr.model import TopicPartition
 from kelr.sources.metadata_log.log import open_metadata_log

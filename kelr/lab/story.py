@@ -9,8 +9,8 @@ from typing import Any
 
 from kelr.errors import LabError, UsageError
 from kelr.lab.any_lab import AnyLab, Report
+from kelr.lab.disk import CutTail
 from kelr.lab.produce import Acks, Produced, produce
-from kelr.lab.tail import CutTail
 from kelr.model import PartitionState, TopicPartition
 
 RECORDS_IN_A_BATCH = 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.metrics.asked import Kind, Value
-from kelr.metrics.catalog import METRICS, Attribute, Metric
+from kelr.metrics.catalog import BY_KEY, METRICS, Attribute, Metric
 from kelr.metrics.computed import Computed
-from kelr.metrics.reading import Heard
+from kelr.metrics.endpoints import Access, Endpoint, Kind, Value
+from kelr.metrics.reading import Heard, read_all
 from kelr.model.measured import MetricScope, Reading
 
 _NAMING = frozenset({"__name__", "name", "type"})
@@ -213,3 +213,19 @@ def brokers_heard(combined: Iterable[Combined]) -> int:
             for way, processes in one.processes.items():
                 by_way.setdefault(way, set()).update(processes)
     return max(map(len, by_way.values()), default=0)
+
+
+_ENDPOINT_S = 5.0
+
+
+def recoveries_finished(endpoints: Sequence[Endpoint], access: Access) -> int | None:
+    """KIP-966's unclean_recovery_finished_count, which is the active controller's own memory; None where no endpoint
+    has it.
+
+    Raises:
+        BadInputError: the files for TLS cannot be used.
+    """
+    metric = BY_KEY["unclean_recoveries_finished"]
+    heard = read_all(endpoints, access, timeout_s=_ENDPOINT_S) if endpoints else ()
+    found = combine(heard, (metric,)).get(metric.key)
+    return None if found is None or found.value is None else int(found.value)

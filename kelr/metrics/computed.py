@@ -7,8 +7,11 @@ hold only at the leader), KIP-966 "Metrics".
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from kelr.controller import (
@@ -19,7 +22,8 @@ from kelr.controller import (
     electable_replicas_count,
     recovery_of,
 )
-from kelr.model import BrokerStatus, Cluster, Selection, Situation, TopicError
+from kelr.errors import AuthenticationError, ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
+from kelr.model import WORST_FIRST, BrokerStatus, Cluster, Selection, Situation, TopicError
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
 from kelr.sources.base import Source, silence_of
@@ -241,3 +245,262 @@ def _brokers(cluster: Cluster) -> dict[str, int]:
     if cluster.lists_fenced_brokers:
         figures["fenced_brokers"] = by_status[BrokerStatus.FENCED]
     return figures
+
+
+# Looks at a cluster again and again, cheaply: partitions that are alike are judged once, and only those in trouble are
+# named.
+
+
+IN_TROUBLE = tuple(situation for situation in WORST_FIRST if situation is not Situation.HEALTHY)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look saw."""
+
+    cluster: Cluster
+    rules: str
+    partitions: int
+    leaderless: int
+    """Without a leader, or with one on record that is not live."""
+    situations: Mapping[Situation, int]
+    brokers: Mapping[BrokerStatus, int]
+    awaited: Mapping[int, int]
+    """By broker: partitions without leader of which its return would elect one."""
+    under_min_isr: int
+    needs_operator: int
+    in_recovery: int | None
+    """Under KIP-966's unclean recovery; None where the cluster has no recovery manager."""
+    electable: int
+    """Members of ISR and ELR of all partitions whose ELR is known."""
+    recoveries_finished: int | None
+    """Unclean recoveries that have ended, as the controller counts them; None where no endpoint tells."""
+    unknown: Mapping[str, int]
+    """By figure: partitions of which nobody can tell whether they belong to it."""
+    topics: tuple[tuple[str, Situation, int], ...]
+    """Topics with partitions in trouble, the worst first, as many as are wanted at most."""
+    topics_left_out: int
+    listed: tuple[tuple[str, int, Situation], ...]
+    """Partitions in trouble, the worst first, as many as are wanted at most."""
+    listed_left_out: int
+    topic_errors: int
+    controller_silence: str | None
+    """Why no controller answered: all the rest is then what brokers knew last. None: one did, or nobody knows."""
+
+
+@dataclass
+class _Counting:
+    cluster: Cluster
+    most: int
+    partitions: int = 0
+    leaderless: int = 0
+    under_min_isr: int = 0
+    needs_operator: int = 0
+    in_recovery: int = 0
+    electable: int = 0
+    situations: Counter[Situation] = field(default_factory=Counter)
+    awaited: Counter[int] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    topics: Counter[tuple[str, Situation]] = field(default_factory=Counter)
+    listed: dict[Situation, list[tuple[str, int]]] = field(default_factory=dict)
+    topic_errors: int = 0
+
+    def count(self, row: Described, count: int) -> None:
+        """Count partitions that are alike."""
+        self.situations[row.situation] += count
+        self.leaderless += count * (row.state.leader is None or row.state.leader not in self.cluster.live)
+        for broker in row.awaited:
+            self.awaited[broker] += count
+        under, manual = under_min_isr(row), needs_operator(row, self.cluster)
+        recovering = in_recovery(row, self.cluster)
+        self.in_recovery += count * (recovering is True)
+        without_elr = row.state.elr is None and self.cluster.features.elr_enabled is not False
+        self.electable += count * electable_replicas_count(row.state)
+        self.unknown["electable_replicas"] += count * without_elr
+        self.unknown["unclean_recovery"] += count * (recovering is None)
+        self.under_min_isr += count * (under is True)
+        self.needs_operator += count * (manual is True)
+        self.unknown["global_under_min_isr"] += count * (under is None)
+        self.unknown["manual_leader_election_required"] += count * (manual is None)
+
+    def name(self, topic: str, partition: int, situation: Situation) -> None:
+        """Keep a partition's name, while there is room for more of its kind."""
+        self.topics[topic, situation] += 1
+        kept = self.listed.setdefault(situation, [])
+        if len(kept) < self.most:
+            kept.append((topic, partition))
+
+    def seen(self, controller_silence: str | None, recoveries_finished: int | None) -> Seen:
+        trouble = self.situations.total() - self.situations[Situation.HEALTHY]
+        rank = {situation: place for place, situation in enumerate(WORST_FIRST)}
+        topics = sorted(self.topics.items(), key=lambda one: (rank[one[0][1]], -one[1], one[0][0]))
+        listed = [(*at, situation) for situation in WORST_FIRST for at in self.listed.get(situation, ())]
+        by_status = Counter(broker.status for broker in self.cluster.brokers)
+        return Seen(
+            cluster=self.cluster,
+            rules=choose_rules(self.cluster.features).rules.name,
+            partitions=self.partitions,
+            leaderless=self.leaderless,
+            situations={one: self.situations[one] for one in (Situation.HEALTHY, *IN_TROUBLE)},
+            brokers=by_status,
+            awaited=dict(self.awaited),
+            under_min_isr=self.under_min_isr,
+            needs_operator=self.needs_operator,
+            in_recovery=self.in_recovery if choose_rules(self.cluster.features).rules.recovers else None,
+            electable=self.electable,
+            recoveries_finished=recoveries_finished,
+            unknown=dict(self.unknown),
+            topics=tuple((topic, situation, count) for (topic, situation), count in topics[: self.most]),
+            topics_left_out=max(0, len(topics) - self.most),
+            listed=tuple(listed[: self.most]),
+            listed_left_out=trouble - min(len(listed), self.most),
+            topic_errors=self.topic_errors,
+            controller_silence=controller_silence,
+        )
+
+
+def look(source: Source, *, most: int, recoveries_finished: Callable[[], int | None] = lambda: None) -> Seen:
+    """Read every partition, once.
+
+    Args:
+        most: how many topics, and how many partitions, are named at most.
+        recoveries_finished: asks the controllers' endpoints.
+
+    Raises:
+        KelrError: the cluster cannot be reached.
+    """
+    counting = _Counting(source.cluster(), most)
+    for page in survey(source, Selection(), shows_configs=False, as_told=True):
+        counting.partitions += page.read
+        counting.topic_errors += len(page.topic_errors)
+        rows = page.partitions
+        if isinstance(rows, Rows):
+            kinds: Counter[Kind[Described]] = Counter()
+            rows.count_into(kinds)
+            for kind, count in kinds.items():
+                counting.count(kind.example, count)
+            trouble = {kind for kind in kinds if kind.example.situation is not Situation.HEALTHY}
+            for run in rows.runs if trouble else ():
+                for number, kind in zip(run.numbers, run.kinds, strict=True):
+                    if kind in trouble:
+                        counting.name(run.topic, number, kind.example.situation)
+        else:
+            for row in rows:
+                counting.count(row, 1)
+                if row.situation is not Situation.HEALTHY:
+                    counting.name(row.state.topic, row.state.partition, row.situation)
+    return counting.seen(silence_of(source), recoveries_finished())
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All that a scrape needs; replaced as a whole by each look, and never changed."""
+
+    interval_s: float
+    looks: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    up: bool = False
+    """Whether the newest look saw the cluster."""
+    seen: Seen | None = None
+    """What the newest look that succeeded saw."""
+    seen_at_s: float | None = None
+    """When that began, in seconds since 1970 UTC."""
+    seen_at: float | None = None
+    """The same on the clock that never jumps."""
+    took_s: float | None = None
+
+
+ERROR_KINDS = ("connect", "authentication", "authorization", "unsupported", "refused", "other", "defect")
+
+
+def kind_of(error: Exception) -> str:
+    """The label of an error: `ERROR_KINDS`."""
+    kinds: tuple[tuple[type[Exception], str], ...] = (
+        (AuthenticationError, "authentication"),
+        (ConnectError, "connect"),
+        (NotAuthorizedError, "authorization"),
+        (UnsupportedError, "unsupported"),
+        (RefusedError, "refused"),
+        (KelrError, "other"),
+    )
+    return next((kind for cls, kind in kinds if isinstance(error, cls)), "defect")
+
+
+Opened = Callable[[], AbstractContextManager[Source]]
+"""Opens the source; called again after each look that failed."""
+
+
+class Watcher:
+    """Looks at the cluster in a thread of its own; `board` is what it knows."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        interval_s: float,
+        most: int,
+        recoveries_finished: Callable[[], int | None] = lambda: None,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.board = Board(interval_s, errors=dict.fromkeys(ERROR_KINDS, 0))
+        self._opened = opened
+        self._most = most
+        self._recoveries_finished = recoveries_finished
+        self._told = told
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kelr-watcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self, *, patience_s: float = 1.0) -> None:
+        """Look no more; a look under way has so long to end, and is left to itself then."""
+        self._stop.set()
+        self._thread.join(patience_s)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._opened() as source:
+                    for _ in self._beats():
+                        source.forget()
+                        self._look(source)
+            except Exception as error:  # whatever it is, the next look may do better, and the counter tells
+                self._failed(error)
+                self._stop.wait(self.board.interval_s)
+
+    def _beats(self) -> Iterator[None]:
+        """One for each look, at equal distances from the beginning of one to that of the next."""
+        while not self._stop.is_set():
+            began = time.monotonic()
+            yield
+            self._stop.wait(max(0.0, began + self.board.interval_s - time.monotonic()))
+
+    def _look(self, source: Source) -> None:
+        at_s, began = time.time(), time.monotonic()
+        seen = look(source, most=self._most, recoveries_finished=self._recoveries_finished)
+        now = self.board
+        if not now.up and now.looks:
+            self._told("the cluster is seen again")
+        self._tell_silence(now.seen, seen)
+        took_s = time.monotonic() - began
+        self.board = Board(now.interval_s, now.looks + 1, now.errors, True, seen, at_s, began, took_s)
+
+    def _tell_silence(self, before: Seen | None, seen: Seen) -> None:
+        """Say once that no controller answers, and once that one does again."""
+        was, why = None if before is None else before.controller_silence, seen.controller_silence
+        if why is not None and was is None:
+            self._told(f"no controller answers ({why}): what is served is what brokers knew last")
+        elif why is None and was is not None:
+            self._told("a controller answers again")
+
+    def _failed(self, error: Exception) -> None:
+        now = self.board
+        kind = kind_of(error)
+        if now.up or not now.looks:
+            self._told(f"the cluster is not seen: {error if isinstance(error, KelrError) else type(error).__name__}")
+        errors = {**now.errors, kind: now.errors.get(kind, 0) + 1}
+        self.board = Board(
+            now.interval_s, now.looks + 1, errors, False, now.seen, now.seen_at_s, now.seen_at, now.took_s
+        )

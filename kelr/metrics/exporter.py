@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from kelr import __version__
 from kelr.errors import UsageError
-from kelr.metrics.watching import Board, Seen
+from kelr.metrics.computed import Board, Seen
 from kelr.model import BrokerStatus, Situation
 
 if TYPE_CHECKING:

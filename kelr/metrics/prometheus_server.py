@@ -19,10 +19,19 @@ from urllib.parse import urlsplit
 
 from kelr.engine.words import agree
 from kelr.errors import UsageError
-from kelr.metrics.access import Access
-from kelr.metrics.asked import Endpoint, Found, Value
 from kelr.metrics.catalog import METRICS, Attribute, Recognized, recognize
-from kelr.metrics.http import Answer, NotHeardError, Question, ask, read_json, shortened
+from kelr.metrics.endpoints import (
+    Access,
+    Answer,
+    Endpoint,
+    Found,
+    NotHeardError,
+    Question,
+    Value,
+    ask,
+    read_json,
+    shortened,
+)
 from kelr.model.measured import MetricScope
 
 WINDOW_S = 300

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
-from kelr.metrics.asked import Endpoint, Found, Kind
-from kelr.metrics.http import NotHeardError
+from kelr.metrics.endpoints import Endpoint, Found, Kind, NotHeardError
 from kelr.model.measured import AskedEndpoint
 
 if TYPE_CHECKING:
     import ssl
 
-    from kelr.metrics.access import Access
+    from kelr.metrics.endpoints import Access
 
 AT_ONCE = 8
 """Endpoints that are asked at the same time."""
@@ -121,10 +120,10 @@ def _reader(kind: Kind) -> Callable[..., Found]:
 
         return query_server
     if kind is Kind.JOLOKIA:
-        from kelr.metrics.jolokia import ask_jolokia  # noqa: PLC0415
+        from kelr.metrics.process_endpoints import ask_jolokia  # noqa: PLC0415
 
         return ask_jolokia
-    from kelr.metrics.text_endpoint import read_endpoint  # noqa: PLC0415
+    from kelr.metrics.process_endpoints import read_endpoint  # noqa: PLC0415
 
     return read_endpoint
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kelr.model import PartitionState, TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import (
+from kelr.replay.records import (
     At,
     BrokerMoved,
     BrokerOnRecord,

@@ -17,17 +17,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.model import ELR_FEATURE, PartitionState, RecoveryQuorum, TopicPartition
-from kelr.replay.changes import (
+from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
+from kelr.replay.records import (
     At,
     BrokerMoved,
     Change,
     ConfigMoved,
     FeatureMoved,
     PartitionMoved,
+    RecordBatch,
     Restarted,
 )
-from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
-from kelr.replay.records import RecordBatch
 
 # Who holds everything committed of one partition, from one record of the metadata log to the next.
 #

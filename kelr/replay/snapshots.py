@@ -20,7 +20,6 @@ from kelr.model import (
     TopicConfig,
 )
 from kelr.model.cluster import DISKLESS, ELR_FEATURE, MIRROR, REMOTE_STORAGE, foreign_by
-from kelr.replay.changes import BrokerOnRecord
 from kelr.replay.image import (
     BROKER,
     BROKERS_CLEANUP,
@@ -32,6 +31,7 @@ from kelr.replay.image import (
     MetadataImage,
     TopicOnRecord,
 )
+from kelr.replay.records import BrokerOnRecord
 
 SOURCE = "metadata log"
 """What a cluster and its partitions were learnt by."""

@@ -9,7 +9,6 @@ from kelr.controller import Configs, ControllerState, RecoveryStrategy, events, 
 from kelr.model import PartitionState
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.language import Directive, cut
-from kelr.simulation.outcome import answered_lines, outcome_lines
 from kelr.simulation.reading import (
     MAX_PARTITIONS,
     MAX_REPLICAS,
@@ -23,7 +22,7 @@ from kelr.simulation.reading import (
     rules,
     topic,
 )
-from kelr.simulation.words import state_line
+from kelr.simulation.words import answered_lines, outcome_lines, state_line
 
 
 def cluster(directive: Directive) -> SimulatedCluster:

@@ -30,10 +30,8 @@ from kelr.controller import (
 )
 from kelr.controller.reach import NONE
 from kelr.model import PartitionState, TopicPartition
-from kelr.simulation.by_hand import Awaited, awaited
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.following import Following
-from kelr.simulation.ground import Link, Timing
+from kelr.simulation.following import Awaited, Following, Link, Timing, awaited
 from kelr.simulation.logs import Acks
 from kelr.simulation.replication import Produced
 

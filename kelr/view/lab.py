@@ -9,11 +9,11 @@ from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 if TYPE_CHECKING:
+    from kelr.lab.disk import CutTail
     from kelr.lab.incidents import Incident
+    from kelr.lab.observed import LabStatus, NodeStatus, Rehearsal
     from kelr.lab.produce import Produced
-    from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
     from kelr.lab.story import StepDone
-    from kelr.lab.tail import CutTail
 
 
 def status_view() -> View[NodeStatus]:

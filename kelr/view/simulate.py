@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.simulation.language import SEPARATOR
 from kelr.simulation.logs import SimulatedLog
-from kelr.simulation.story import Reached, StoryStep
+from kelr.simulation.session import Reached, StoryStep
 from kelr.simulation.words import verdict_line
 from kelr.view.columns import Column, Json, RowT, View
 from kelr.view.document_schema import document_schema, item_schema

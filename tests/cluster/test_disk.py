@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from kelr.engine import decide
 from kelr.lab import Lab, run_incident
+from kelr.lab.disk import read_batches
 from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.produce import Acks, produce
 from kelr.lab.story import Story, create_topic
-from kelr.lab.tail import read_batches
 from kelr.model import (
     Bounds,
     Decision,

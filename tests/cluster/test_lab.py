@@ -16,12 +16,11 @@ import pytest
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import Action, Lab, LabSpec, down, run_incident
-from kelr.lab.ports import free_ports
+from kelr.lab.disk import CLEAN_SHUTDOWN_FILE, read_batches
 from kelr.lab.processes import all_under as processes_under
-from kelr.lab.processes import signal_all
+from kelr.lab.processes import free_ports, signal_all
 from kelr.lab.produce import Acks, produce
 from kelr.lab.story import create_topic
-from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, read_batches
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.metadata_log.source import MetadataLogSource
 

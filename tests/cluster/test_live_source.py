@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from kelr.errors import ConnectError
 from kelr.lab import Lab, LabSpec, run_incident
+from kelr.lab.disk import read_batches
 from kelr.lab.produce import Acks, produce
 from kelr.lab.story import create_topic
-from kelr.lab.tail import read_batches
 from kelr.model import (
     BrokerStatus,
     EpochEnd,

@@ -12,13 +12,11 @@ from kelr.lab import Lab, run_incident
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.locks import Lock, LockedJar
 from kelr.lab.nodes import NodePaths
-from kelr.lab.ports import free_ports
-from kelr.metrics.access import Access
-from kelr.metrics.asked import Endpoint, Kind, endpoint_of
-from kelr.metrics.computed import compute
+from kelr.lab.processes import free_ports
+from kelr.metrics.computed import compute, look
+from kelr.metrics.endpoints import Access, Endpoint, Kind, endpoint_of
 from kelr.metrics.figures import figures
 from kelr.metrics.reading import read_all
-from kelr.metrics.watching import look
 from kelr.model import Situation
 from kelr.model.measured import Comparison, MetricFigure
 from kelr.sources.connection import ConnectionSettings

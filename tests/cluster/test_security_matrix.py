@@ -25,8 +25,7 @@ from kelr.commands.main import main
 from kelr.errors import ConnectError
 from kelr.lab import Lab, LabSpec
 from kelr.lab.nodes import NodePaths, properties_text
-from kelr.lab.security.access import client_login, listener_properties
-from kelr.lab.security.certificates import Authority
+from kelr.lab.security.access import Authority, client_login, listener_properties
 from kelr.lab.security.kinds import Mechanism, Security
 from kelr.lab.story import create_topic
 from kelr.model import TopicPartition

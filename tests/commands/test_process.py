@@ -162,7 +162,7 @@ def test_a_signal_that_comes_the_moment_before_the_exporter_waits_ends_it() -> N
     program = (
         "import signal, sys, threading, time\n"
         "from kelr.commands.main import main\n"
-        "from kelr.metrics.watching import Watcher\n"
+        "from kelr.metrics.computed import Watcher\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def press():\n"
         "    time.sleep(0.5)\n"

@@ -7,7 +7,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.config.lines import lines_of_keys
+from kelr.config.contexts_file import lines_of_keys
 
 TEXT = '''# contexts
 current = "prod"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kelr.config.shown import HIDDEN, shown_value
+from kelr.config.contexts_file import HIDDEN, shown_value
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import respx
 
-from kelr.metrics.access import read_access
+from kelr.metrics.endpoints import read_access
 from kelr.metrics.exporter import serve
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import write_snapshot

@@ -14,7 +14,7 @@ from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
 from kelr.protocol.dialects import Dialect
-from kelr.simulation.ground import Timing
+from kelr.simulation.following import Timing
 from kelr.simulation.logs import Acks
 
 TOPIC = "orders"

@@ -9,7 +9,6 @@ from typing import Any
 
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, ELECTIONS, PARTITION_STATES, Table
 from kelr.model import PartitionState, TopicPartition
-from kelr.replay.changes import At
 from kelr.replay.history import (
     ClusterEntry,
     ClusterEvent,
@@ -21,9 +20,9 @@ from kelr.replay.history import (
     PartitionSummary,
     Window,
 )
-from kelr.replay.history.min_isr import effective_min_isr
+from kelr.replay.history.causes import effective_min_isr
 from kelr.replay.image import MIN_ISR
-from kelr.replay.records import RecordBatch
+from kelr.replay.records import At, RecordBatch
 
 ALL = Interest(lambda _address: True, named=True)
 

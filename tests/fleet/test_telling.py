@@ -12,7 +12,7 @@ from kelr.fleet.cuts import states_before
 from kelr.fleet.tables import INGESTED
 from kelr.fleet.telling import KEPT_CONFIGS, Teller, Told, tell
 from kelr.replay import records as rec
-from kelr.replay.history.min_isr import effective_min_isr
+from kelr.replay.history.causes import effective_min_isr
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
 from tests.fleet.as_history import as_state, check_rows_are_entries, rows
 from tests.fleet.random_logs import BEGIN, DIRECTORIES, REPLICAS, TOPICS, checkpoint_of, logs, registered

@@ -17,10 +17,10 @@ from typing import Any
 
 from kelr.errors import LabError
 from kelr.lab import Lab, wire
+from kelr.lab.disk import CLEAN_SHUTDOWN_FILE
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid
-from kelr.lab.ports import free_ports
+from kelr.lab.processes import free_ports
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.lab.tail import CLEAN_SHUTDOWN_FILE
 from kelr.model import PartitionState, TopicPartition
 
 _INNER = "INNER"

@@ -18,9 +18,9 @@ from benchmarks.incidents.chaos import MIN_ISR, REPLICAS, Chaos
 from benchmarks.incidents.disks import keys_on_disks
 from benchmarks.incidents.ledger import Ledger, settings
 from benchmarks.incidents.play import Fencings, come_back, has_left, wait_settled
+from kelr.lab.disk import CLEAN_SHUTDOWN_FILE, read_batches
 from kelr.lab.produce import Acks
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, read_batches
 from kelr.model import PartitionState
 from tests.hindsight.breakable import BreakableLab
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.incidents.chaos import random_chaos
-from kelr.lab.tail import CLEAN_SHUTDOWN_FILE
+from kelr.lab.disk import CLEAN_SHUTDOWN_FILE
 from tests.hindsight.mishaps import ENDINGS, MISHAPS, Setting, change_marks, setting
 
 

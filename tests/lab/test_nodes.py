@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kelr.lab import ports
+from kelr.lab import processes
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, node_properties, properties_text, write_nodes
-from kelr.lab.ports import FIRST_PORT, LAST_PORT, free_ports
+from kelr.lab.processes import FIRST_PORT, LAST_PORT, free_ports
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 from tests.ports import SHARES, claim
 
@@ -100,8 +100,8 @@ def test_ports_are_free_different_and_below_the_outgoing_range() -> None:
 
 
 def test_a_port_is_not_given_again_while_its_broker_may_only_be_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelr.lab.ports._given", set())
-    monkeypatch.setattr("kelr.lab.ports.LAST_PORT", ports.FIRST_PORT + 60)
+    monkeypatch.setattr("kelr.lab.processes._given", set())
+    monkeypatch.setattr("kelr.lab.processes.LAST_PORT", processes.FIRST_PORT + 60)
     given = [port for _ in range(7) for port in free_ports((100, 1, 2)).values()]
     assert len(set(given)) == len(given) == 21
     more = [port for _ in range(100) for port in free_ports((100, 1, 2)).values()]

@@ -12,8 +12,7 @@ from kelr.commands.lab_up import MechanismChoice, SecurityChoice
 from kelr.commands.main import main
 from kelr.errors import LabError, UsageError
 from kelr.lab import LabSpec
-from kelr.lab.security.access import Access
-from kelr.lab.security.certificates import Authority
+from kelr.lab.security.access import Access, Authority
 from kelr.lab.security.kinds import DEFAULT_MECHANISM, Mechanism, Security
 from kelr.sources.connection import ConnectionSettings
 

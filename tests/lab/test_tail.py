@@ -8,7 +8,7 @@ import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from kelr.errors import LabError
-from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, cut_log, read_batches
+from kelr.lab.disk import CLEAN_SHUTDOWN_FILE, cut_log, read_batches
 
 TOPIC = "orders"
 

@@ -38,8 +38,8 @@ def test_a_disk_that_is_full_leaves_nothing(no_kafka: Path, monkeypatch: pytest.
 
 
 def test_no_free_port_leaves_nothing(no_kafka: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelr.lab.ports.FIRST_PORT", 1)
-    monkeypatch.setattr("kelr.lab.ports.LAST_PORT", 2)
+    monkeypatch.setattr("kelr.lab.processes.FIRST_PORT", 1)
+    monkeypatch.setattr("kelr.lab.processes.LAST_PORT", 2)
     with pytest.raises(LabError, match="no 4 free ports"):
         Lab.up(LabSpec(), no_kafka)
     assert not no_kafka.exists()

@@ -5,12 +5,9 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from kelr.metrics.access import Access
-from kelr.metrics.asked import Found, Kind, endpoint_of
-from kelr.metrics.http import NotHeardError
-from kelr.metrics.jolokia import ask_jolokia
+from kelr.metrics.endpoints import Access, Found, Kind, NotHeardError, endpoint_of
+from kelr.metrics.process_endpoints import ask_jolokia, read_endpoint
 from kelr.metrics.prometheus_server import query_server
-from kelr.metrics.text_endpoint import read_endpoint
 
 BODIES = Path(__file__).parent / "bodies"
 TLS = ssl.create_default_context()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kelr.metrics.asked import Found, Kind, Value, endpoint_of
 from kelr.metrics.catalog import BY_KEY
 from kelr.metrics.computed import Computed, compute
+from kelr.metrics.endpoints import Found, Kind, Value, endpoint_of
 from kelr.metrics.figures import figures
 from kelr.metrics.reading import Heard
 from kelr.model import Cluster, Features, Situation, Snapshot

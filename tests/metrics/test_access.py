@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from kelr.errors import BadInputError, UsageError
-from kelr.metrics.access import Access, read_access
-from kelr.metrics.asked import Kind, endpoint_of
+from kelr.metrics.endpoints import Access, Kind, endpoint_of, read_access
 from kelr.metrics.reading import Heard, read_all
 
 OPENSSL = shutil.which("openssl")

@@ -10,8 +10,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.metrics.asked import Found, Kind
-from kelr.metrics.http import Answer, NotHeardError
+from kelr.metrics.endpoints import Answer, Found, Kind, NotHeardError
 from tests.metrics.asking import body, read
 
 SCALARS = (

@@ -17,8 +17,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kelr.errors import AuthenticationError, ConnectError, NotAuthorizedError, RefusedError, UsageError
+from kelr.metrics.computed import Board, Seen, Watcher, kind_of, look
 from kelr.metrics.exporter import STALE_AFTER, BoardCollector, Exporter, serve
-from kelr.metrics.watching import Board, Seen, Watcher, kind_of, look
 from kelr.model import PartitionState, Situation, Snapshot, TopicConfig, TopicError
 from kelr.sources.base import Source
 from kelr.sources.memory import MemorySource

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.metrics.alerts import alerts
-from kelr.metrics.asked import Found, Kind, Value
 from kelr.metrics.catalog import BUGS, BY_KEY, METRICS, bug_of
 from kelr.metrics.combining import brokers_notes
 from kelr.metrics.computed import compute
-from kelr.metrics.figures import figures
+from kelr.metrics.endpoints import Found, Kind, Value
+from kelr.metrics.figures import alerts, figures
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
 from tests.incident import INCIDENT
 from tests.metrics.saying import NOW_MS, Unheard, cluster_with, counted, figure, of_incident, says

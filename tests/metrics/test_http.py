@@ -12,9 +12,7 @@ import httpx
 import pytest
 import respx
 
-from kelr.metrics.access import Access
-from kelr.metrics.asked import Kind, endpoint_of
-from kelr.metrics.http import NotHeardError, Question, address, ask
+from kelr.metrics.endpoints import Access, Kind, NotHeardError, Question, address, ask, endpoint_of
 from kelr.metrics.reading import read_all
 from tests.hostile import dripping_body, dripping_headers, hostile
 from tests.metrics.asking import AGENT, NOBODY, QUERY, TEXT, TLS, read, refused
@@ -213,6 +211,6 @@ def test_a_defect_in_reading_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("kelr.metrics.text_endpoint.read_endpoint", broken)
+    monkeypatch.setattr("kelr.metrics.process_endpoints.read_endpoint", broken)
     [heard] = read_all([endpoint_of(Kind.TEXT, "http://127.0.0.1:9/")], NOBODY, timeout_s=1)
     assert heard.asked.problem == "its answer cannot be read (ZeroDivisionError)"

@@ -9,8 +9,8 @@ import httpx
 import pytest
 import respx
 
-from kelr.metrics.asked import Kind
-from kelr.metrics.jolokia import parse_mbean, requests
+from kelr.metrics.endpoints import Kind
+from kelr.metrics.process_endpoints import parse_mbean, requests
 from tests.metrics.asking import AGENT, body, by_key, read, refused
 
 

@@ -15,8 +15,8 @@ import respx
 
 from kelr.errors import UsageError
 from kelr.metrics import prometheus_server
-from kelr.metrics.asked import Kind
 from kelr.metrics.catalog import METRICS
+from kelr.metrics.endpoints import Kind
 from kelr.metrics.prometheus_server import checked_match, selectors
 from tests.metrics.asking import QUERY, SERVER, body, by_key, read, refused
 
@@ -179,8 +179,7 @@ def test_an_unauthorized_server() -> None:
 
 @respx.mock
 def test_a_path_before_the_api_is_kept() -> None:
-    from kelr.metrics.access import Access  # noqa: PLC0415
-    from kelr.metrics.asked import endpoint_of  # noqa: PLC0415
+    from kelr.metrics.endpoints import Access, endpoint_of  # noqa: PLC0415
     from tests.metrics.asking import TLS  # noqa: PLC0415
 
     route = respx.post(f"{SERVER}/prom/api/v1/query").mock(return_value=httpx.Response(200, json=NOTHING))

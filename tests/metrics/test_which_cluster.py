@@ -13,8 +13,8 @@ import pytest
 import respx
 
 from kelr.metrics import prometheus_server
-from kelr.metrics.asked import Kind, Value
 from kelr.metrics.catalog import BY_KEY
+from kelr.metrics.endpoints import Kind, Value
 from kelr.metrics.prometheus_server import checked_match, falls_apart
 from tests.metrics.asking import QUERY, refused
 

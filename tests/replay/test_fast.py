@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.replay import fast
+from kelr.replay import packed
 from kelr.replay import records as rec
-from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
-from kelr.replay.packed import IdleRun, PackedChanges, address_of, id_text, key_of
+from kelr.replay.packed import Folding, IdleRun, PackedChanges, address_of, id_text, key_of
 from tests.properties import examples
 
 TOPICS = tuple(id_text(bytes(15) + bytes((number,))) for number in range(3))
@@ -112,7 +111,7 @@ def test_a_folded_log_is_the_log_applied(
 
 
 def test_what_is_kept_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "MOST_PENDING", 10)
+    monkeypatch.setattr(packed, "MOST_PENDING", 10)
     image, folded = MetadataImage(), MetadataImage()
     folding, offset = Folding(folded), len(BEGIN)
     for one in (image.apply, folding.apply):

@@ -8,9 +8,9 @@ from random import Random
 from kelr.controller import ELR_4_3, Circumstances, RuleSet
 from kelr.model import PartitionState, TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import BrokerMoved, BrokerOnRecord, PartitionMoved
-from kelr.replay.history.min_isr import effective_min_isr, unclean_allowed
+from kelr.replay.history.causes import effective_min_isr, unclean_allowed
 from kelr.replay.image import MetadataImage
+from kelr.replay.records import BrokerMoved, BrokerOnRecord, PartitionMoved
 from tests.controller import histories
 from tests.differential.controller_driver import History
 from tests.differential.driver import CONTROLLER, answers

@@ -14,11 +14,11 @@ import yaml
 
 from kelr.commands.main import main
 from kelr.engine import decide
+from kelr.lab.disk import CutTail
 from kelr.lab.incidents import INCIDENTS
+from kelr.lab.observed import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.produce import Acks, Produced
-from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.story import Action, StepDone
-from kelr.lab.tail import CutTail
 from kelr.page.words import harmless
 from kelr.sources.memory import MemorySource
 from kelr.view import lab

@@ -29,8 +29,8 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.audit import AuditRecord, AuditWhat
-from kelr.replay.changes import At
 from kelr.replay.history import Cause, CauseKind, ElectedAs, Election, PartitionEntry, PartitionSummary, Span, Trouble
+from kelr.replay.records import At
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.bands import bands
 from kelr.view.incident.chat import LONGEST, chat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kelr.simulation.language import parse
-from kelr.simulation.story import unfold
+from kelr.simulation.session import unfold
 from kelr.view.simulate import simulate_view
 from kelr.view.styled import written
 

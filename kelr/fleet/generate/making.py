@@ -43,8 +43,8 @@ from kelr.fleet.generate.plan import (
 )
 from kelr.fleet.generate.truth import Truth
 from kelr.model import LOG_DIRECTORY, LogAnswer, NotHeard, TopicPartition, Unheard
-from kelr.replay.changes import At, BrokerOnRecord
 from kelr.replay.image import MetadataImage, TopicOnRecord
+from kelr.replay.records import At, BrokerOnRecord
 from kelr.replay.snapshots import snapshot_of_image
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.snapshot_collection import CollectedDisk, CollectedLog, Collection, save_collection

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from kelr.lab.nodes import new_kafka_uuid
-from kelr.lab.ports import free_ports
+from kelr.lab.processes import free_ports
 from kelr.lab.simulated.clock import Clock, MachineClock
 from kelr.lab.simulated.control import ControlServer, Operator
 from kelr.lab.simulated.faults import Fault

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from kelr.errors import ExitCode, LabError, UsageError
 from kelr.lab import disk, processes, watch
 from kelr.lab.any_lab import Report
+from kelr.lab.disk import CutTail
 from kelr.lab.nodes import HOST, new_kafka_uuid
-from kelr.lab.observed import Observed
-from kelr.lab.ports import free_ports
+from kelr.lab.observed import LabStatus, NodeStatus, Observed, Rehearsal
+from kelr.lab.processes import free_ports
 from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedSpec, SimulatedState, load_simulated
 from kelr.lab.state import STATE_FILE, ProcessRecord, claim_directory, locked, save_state
-from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
-from kelr.lab.tail import CutTail
 from kelr.lab.teardown import file_errors, take_down
 from kelr.model import TopicPartition
 

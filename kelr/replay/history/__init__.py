@@ -16,12 +16,9 @@ from kelr.replay.history.entries import (
     ReassignmentStep,
     Restart,
 )
-from kelr.replay.history.grouping import grouped
-from kelr.replay.history.interest import Interest
-from kelr.replay.history.memory import Carried, Memory
 from kelr.replay.history.spans import PartitionSummary, Span, Trouble
 from kelr.replay.history.telling import History
-from kelr.replay.history.window import Moment, Window
+from kelr.replay.history.window import Carried, Interest, Memory, Moment, Window, grouped
 
 __all__ = [
     "BrokerEntry",

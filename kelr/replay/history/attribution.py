@@ -20,19 +20,21 @@ from dataclasses import dataclass, replace
 
 from kelr.model import PartitionState, TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import BrokerMoved, Change, ConfigMoved, PartitionMoved, Restarted
-from kelr.replay.history.elections import elected_as, reassignment_step
-from kelr.replay.history.entries import Cause, CauseKind, Certainty, ElectedAs, ReassignmentStep, Restart
-from kelr.replay.history.min_isr import unclean_allowed
-from kelr.replay.history.recoveries import has_recovery_manager, told_of
-from kelr.replay.history.restarts import (
+from kelr.replay.history.causes import (
+    elected_as,
+    has_recovery_manager,
     is_registration,
+    reassignment_step,
     restart_of,
     struck_and_elected,
     struck_from_elr,
+    told_of,
+    unclean_allowed,
 )
+from kelr.replay.history.entries import Cause, CauseKind, Certainty, ElectedAs, ReassignmentStep, Restart
 from kelr.replay.image import MIN_ISR, TOPIC, MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges
+from kelr.replay.records import BrokerMoved, Change, ConfigMoved, PartitionMoved, Restarted
 
 # The cause of a partition's change beside which no broker came or went.
 #

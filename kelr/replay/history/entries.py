@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from kelr.model import PartitionState, TopicPartition
-from kelr.replay.changes import At, BrokerOnRecord
+from kelr.replay.records import At, BrokerOnRecord
 
 
 class Certainty(StrEnum):

@@ -7,19 +7,15 @@ from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import (
-    At,
-    BrokerMoved,
-    Change,
-    ConfigMoved,
-    ControllerMoved,
-    FeatureMoved,
-    PartitionMoved,
-    Restarted,
-)
-from kelr.replay.fast import Folding
 from kelr.replay.history.attribution import FULL_BATCH, Attribution, Told
-from kelr.replay.history.elections import elected_as, reassignment_step
+from kelr.replay.history.causes import (
+    MATTERS,
+    effective_min_isr,
+    elected_as,
+    has_recovery_manager,
+    is_registration,
+    reassignment_step,
+)
 from kelr.replay.history.entries import (
     BrokerEntry,
     BrokerEvent,
@@ -33,17 +29,22 @@ from kelr.replay.history.entries import (
     Entry,
     PartitionEntry,
 )
-from kelr.replay.history.interest import Interest
-from kelr.replay.history.memory import Carried, Memory
-from kelr.replay.history.min_isr import MATTERS, effective_min_isr
-from kelr.replay.history.recoveries import has_recovery_manager
-from kelr.replay.history.restarts import is_registration
 from kelr.replay.history.spans import PartitionSummary, Summaries
-from kelr.replay.history.window import Window
+from kelr.replay.history.window import Carried, Interest, Memory, Window
 from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
-from kelr.replay.packed import IdleRun, PackedChanges, address_of
+from kelr.replay.packed import Folding, IdleRun, PackedChanges, address_of
 from kelr.replay.quorum import QuorumTracker
-from kelr.replay.records import RecordBatch
+from kelr.replay.records import (
+    At,
+    BrokerMoved,
+    Change,
+    ConfigMoved,
+    ControllerMoved,
+    FeatureMoved,
+    PartitionMoved,
+    RecordBatch,
+    Restarted,
+)
 
 # Entries of brokers and of the cluster as a whole.
 

@@ -14,8 +14,7 @@ from kelr.sources.live.active_controller import ActiveController, FromLeader
 from kelr.sources.live.failures import NONE
 from kelr.sources.live.metadata_requests import SnapshotId, fetch_snapshot
 from kelr.sources.live.transport import Message
-from kelr.sources.metadata_log.pieces import Checkpoint
-from kelr.sources.metadata_log.whole import checkpoint_batches, is_whole
+from kelr.sources.metadata_log.pieces import Checkpoint, checkpoint_batches, is_whole
 
 FILES_INSTEAD = "try again, or read the files of a controller with --metadata-log"
 

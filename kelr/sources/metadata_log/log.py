@@ -21,11 +21,12 @@ from kelr.sources.metadata_log.pieces import (
     FileBytes,
     Segment,
     begins_with_batch,
+    checkpoint_batches,
     first_offset,
     is_piece,
+    is_whole,
 )
 from kelr.sources.metadata_log.together import Gap, Together
-from kelr.sources.metadata_log.whole import checkpoint_batches, is_whole
 
 # Finding the metadata log in what people have: a node's directories, single files, support bundles.
 

@@ -2,19 +2,211 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.replay import records as rec
+from kelr.replay.packed import IdleRun, PackedChanges, Told
 from kelr.replay.records import MetadataRecord, NotUnderstood, RecordBatch
-from kelr.sources.metadata_log.decoding import decode
-from kelr.sources.metadata_log.fields import Fields
-from kelr.sources.metadata_log.runs import idle_batches, packed_batch, plain_values
-from kelr.sources.records.batches import BatchHeader, BatchRun, Stop, StopKind
-from kelr.sources.records.crc32c import Bytes
+from kelr.sources.metadata_log.decoding import Fields, decode, told_of_change
+from kelr.sources.records.batches import HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader, BatchRun, Stop, StopKind
+from kelr.sources.records.crc32c import Bytes, fastest
 from kelr.sources.records.errors import UnreadableBatchError
 from kelr.sources.records.records import ControlType, contents, records_in
+
+# Records of one shape, many at once: what the bulk of every metadata log is, found by compiled expressions.
+#
+# Two shapes: batches of PartitionChangeRecords that are not compressed and tell of nothing but leaders, ISR, ELR,
+# LastKnownElr and recovery; and batches of one NoOpRecord, two in a second. What does not fit exactly is read record by
+# record: the bytes before the fields are compared with those that a record of this place and size must have,
+# and the fields themselves are decoded as all others are, once for each different content.
+#
+# Source: `DefaultRecordBatch` and `DefaultRecord` (varints in zigzag code), PartitionChangeRecord.json,
+# NoOpRecord.json.
+
+
+VERSION = 2
+"""Of PartitionChangeRecord, which Kafka writes since metadata.version 4.0-IV1; older ones are read one by one."""
+_KEY_SIZE = 20
+_MOST_KEPT = 1 << 17
+_MOST_IDLE = 4096
+_MOST_RECORDS = 1024
+"""Larger batches are read one by one."""
+CRC_FROM = 21
+"""From here on the checksum covers a batch."""
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+# A varint of one or two bytes; Kafka writes no longer ones in these places of records this small.
+_VARINT = rb"[\x80-\xff]?[\x00-\x7f]"
+_LISTS = b"|".join(
+    [rb"\x09\x03.{8}", rb"\x0d\x04.{12}", rb"\x01\x01", rb"\x05\x02.{4}", rb"\x11\x05.{16}", rb"\x15\x06.{20}"]
+)
+_FIELD = rb"(?:[\x00\x06\x07](?:" + _LISTS + rb")|\x01\x04.{4}|\x05\x01.)"
+_FIELDS = b"|".join(bytes((92, 120)) + b"%02x" % count + _FIELD * count for count in range(1, 6))
+_CHANGES = re.compile(
+    rb"(" + _VARINT + rb"\x00\x00" + _VARINT + rb"\x01" + _VARINT + rb"\x01\x05\x02)"
+    rb"(.{20})"
+    rb"(" + _FIELDS + rb")\x00",
+    re.DOTALL,
+)
+"""One record: what comes before its fields, the partition, and the tagged fields."""
+
+IDLE = re.compile(
+    # Length, epoch, magic, checksum; attributes, last offset delta, the time twice; no producer; one record.
+    rb"(?:.{8}\x00\x00\x00\x3c.{4}\x02.{4}\x00\x00\x00\x00\x00\x00.{16}\xff{14}\x00\x00\x00\x01"
+    rb"\x14\x00\x00\x00\x01\x08\x01\x14\x00\x00\x00){1,%d}" % _MOST_IDLE,
+    re.DOTALL,
+)
+"""Consecutive batches of one NoOpRecord each."""
+_IDLE_BATCH = struct.Struct(">q4xixI6xqq29x")
+IDLE_SIZE = _IDLE_BATCH.size
+"""Bytes of a batch of one NoOpRecord."""
+
+
+def _zigzag(number: int) -> bytes:
+    """A varint of a number that is not negative."""
+    number <<= 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+class _Heads(dict[int, list[bytes]]):
+    """What stands before the fields of a record, by the size of its tagged fields: for each place in the batch."""
+
+    def __missing__(self, size: int) -> list[bytes]:
+        made = [_head(place, size) for place in range(_MOST_RECORDS)]
+        self[size] = made
+        return made
+
+
+def _head(place: int, size: int) -> bytes:
+    value_size = 3 + _KEY_SIZE + size
+    behind = b"\0\0" + _zigzag(place) + b"\x01" + _zigzag(value_size)
+    return _zigzag(len(behind) + value_size + 1) + behind + b"\x01\x05" + bytes((VERSION,))
+
+
+class _Told(dict[bytes, Told]):
+    """What tagged fields tell, by their bytes. Raises UnreadableBatchError."""
+
+    def __missing__(self, data: bytes) -> Told:
+        fields = Fields(data)
+        told = told_of_change(fields, VERSION)
+        fields.finish()
+        if len(self) >= _MOST_KEPT:
+            self.clear()
+        self[data] = told
+        return told
+
+
+_heads, _told = _Heads(), _Told()
+told_of: Callable[[bytes], Told] = _told.__getitem__
+"""What the tagged fields of a change tell, by their bytes. Raises UnreadableBatchError."""
+_between = [b"\0\0" + _zigzag(place) + b"\x01" for place in range(_MOST_RECORDS)]
+"""What stands between the sizes of a record and of its value, for each place in the batch."""
+
+
+def packed_batch(view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
+    """The batch at this position and where it ends, if all its records are changes of the shape above.
+
+    Its checksum is verified. None says nothing of the batch but that it is to be read another way.
+    """
+    if len(view) - at < HEADER_SIZE:
+        return None
+    offset, length, epoch, magic, crc, attributes, delta, _, time_ms, _, _, _, count = _HEADER.unpack_from(view, at)
+    end = at + PREFIX_SIZE + length
+    if magic != MAGIC or attributes or count != delta + 1 or count > _MOST_RECORDS:
+        return None
+    if epoch < 0 or time_ms < 0 or end > len(view):
+        return None
+    first = at + HEADER_SIZE
+    if _CHANGES.match(view, first, end) is None:
+        return None
+    found = _CHANGES.findall(view, first, end)
+    if len(found) != count:
+        return None
+    heads, keys, fields = zip(*found, strict=True)
+    sizes = list(map(len, fields))
+    if sum(map(len, heads)) + sum(sizes) + (_KEY_SIZE + 1) * count != end - first:
+        return None  # something stands between them
+    if sizes.count(sizes[0]) == count:
+        expected = _heads[sizes[0]][:count]
+    else:
+        expected = [_heads[size][place] for place, size in enumerate(sizes)]
+    if list(heads) != expected:
+        return None
+    if fastest()(view[at + CRC_FROM : end]) != crc:
+        return None
+    try:
+        told = list(map(_told.__getitem__, fields))
+    except UnreadableBatchError:
+        return None
+    return RecordBatch(offset, epoch, time_ms, PackedChanges(keys, told)), end
+
+
+def plain_values(data: bytes, count: int) -> list[bytes] | None:
+    """The values of a batch's records, where these have nothing else: no key, no headers, the time of the batch, and
+    sizes of at most two bytes; None for any others."""
+    values: list[bytes] = []
+    at, end = 0, len(data)
+    if count > _MOST_RECORDS:
+        return None
+    for place in range(count):
+        between = _between[place]
+        start = at + 1 if data[at : at + 1] < b"\x80" else at + 2
+        size_at = start + len(between)
+        value_at = size_at + 1 if data[size_at : size_at + 1] < b"\x80" else size_at + 2
+        size, value_size = _small(data[at:start]), _small(data[size_at:value_at])
+        at = value_at + value_size + 1
+        if data[start:size_at] != between or size < 0 or value_size < 0 or at != start + size or at > end:
+            return None
+        if data[at - 1]:
+            return None
+        values.append(data[value_at : at - 1])
+    return values if at == end else None
+
+
+def _small(varint: bytes) -> int:
+    """The number in a varint of one or two bytes; below 0 where there is none, or an odd one."""
+    if len(varint) == 1:
+        return -1 if varint[0] & 1 else varint[0] >> 1
+    if len(varint) != 2 or varint[1] > 0x7F or varint[0] & 1:
+        return -1
+    return (varint[0] & 0x7F | varint[1] << 7) >> 1
+
+
+def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
+    """The NoOpRecords from this position on as one batch, and where they end; None where there are none.
+
+    Their checksums are verified, and offsets follow each other, in one epoch.
+    """
+    run = IDLE.match(data, at)
+    if run is None:
+        return None
+    checksum, end = fastest(), run.end()
+    first_offset, first_epoch, *_ = _IDLE_BATCH.unpack_from(view, at)
+    times: list[int] = []
+    place = at
+    for offset, epoch, crc, base_ms, time_ms in _IDLE_BATCH.iter_unpack(view[at:end]):
+        if (
+            offset != first_offset + len(times)
+            or epoch != first_epoch
+            or base_ms != time_ms
+            or checksum(view[place + CRC_FROM : place + IDLE_SIZE]) != crc
+        ):
+            break
+        times.append(time_ms)
+        place += IDLE_SIZE
+    if not times or first_epoch < 0 or min(times) < 0:
+        return None
+    return RecordBatch(first_offset, first_epoch, times[-1], IdleRun(times)), place
+
 
 # Control records of the metadata log: who leads the quorum, and where a checkpoint begins and ends.
 #

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kelr.errors import BadInputError, UsageError
-from kelr.replay.changes import Change
-from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
-from kelr.replay.packed import IdleRun
-from kelr.replay.records import RecordBatch
+from kelr.replay.packed import Folding, IdleRun
+from kelr.replay.records import Change, RecordBatch
 from kelr.sources.metadata_log.decoding import KINDS
 from kelr.sources.metadata_log.moments import Moment, time_text
 

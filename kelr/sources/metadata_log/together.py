@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from kelr.errors import BadInputError, UsageError
 from kelr.replay.records import RecordBatch
-from kelr.sources.metadata_log.pieces import Copy, Segment
-from kelr.sources.metadata_log.whole import Windows
+from kelr.sources.metadata_log.pieces import Copy, Segment, Windows
 from kelr.sources.records.batches import Stop, StopKind
 
 

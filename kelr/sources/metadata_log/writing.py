@@ -17,7 +17,7 @@ from kelr.model import METADATA_FEATURE
 from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage, TopicOnRecord
 from kelr.replay.packed import key_of
-from kelr.sources.metadata_log.fields import ID_SIZE
+from kelr.sources.metadata_log.decoding import ID_SIZE
 from kelr.sources.records.crc32c import fastest
 from kelr.sources.records.records import ControlType
 

@@ -18,8 +18,7 @@ import pytest
 from kelr.commands.main import main
 from kelr.errors import BadInputError, LabError, UsageError
 from kelr.lab import INCIDENTS, Lab, LabSpec, down, open_lab, run_incident
-from kelr.lab.ports import free_ports
-from kelr.lab.processes import all_under, signal_all
+from kelr.lab.processes import all_under, free_ports, signal_all
 from kelr.lab.simulated.lab import SimulatedLab
 from kelr.lab.simulated.spec import SimulatedSpec, load_simulated
 from kelr.lab.state import LabState, claim_directory

@@ -13,12 +13,11 @@ from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.process import figures, listen
 from kelr.lab.simulated.world import Denied
-from kelr.metrics.access import Access
-from kelr.metrics.asked import Kind, endpoint_of
 from kelr.metrics.catalog import METRICS, recognize
-from kelr.metrics.computed import compute
-from kelr.metrics.text_endpoint import parse_line
-from kelr.metrics.watching import look, recoveries_finished
+from kelr.metrics.combining import recoveries_finished
+from kelr.metrics.computed import compute, look
+from kelr.metrics.endpoints import Access, Kind, endpoint_of
+from kelr.metrics.process_endpoints import parse_line
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from tests.lab.simulated.stories import PATIENCE_S, cluster, eventually, led_by, power_outage, returns

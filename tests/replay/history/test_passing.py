@@ -10,10 +10,10 @@ import pytest
 
 from kelr.model import TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.changes import At
 from kelr.replay.history import Entry, History, Interest, Moment, Window
 from kelr.replay.history.telling import Passing
 from kelr.replay.packed import IdleRun, PackedChanges, id_text, key_of
+from kelr.replay.records import At
 from tests.replay.history.observed import random_cluster
 from tests.replay.test_fast import _says
 

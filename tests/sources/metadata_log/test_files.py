@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kelr.errors import BadInputError, UsageError
 from kelr.model import TopicPartition
 from kelr.replay.image import MetadataImage
-from kelr.sources.metadata_log import bundles, whole
+from kelr.sources.metadata_log import bundles, pieces
 from kelr.sources.metadata_log.log import MetadataLog, open_metadata_log
 from kelr.sources.metadata_log.source import MetadataLogSource
 from tests.metadata_logs import (
@@ -121,7 +121,7 @@ def test_what_is_beside_the_segments_is_not_read(node: Path) -> None:
 
 def test_windows_are_smaller_than_the_log_and_than_a_batch(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for window in (70, 100, 333):
-        monkeypatch.setattr(whole, "WINDOW_BYTES", window)
+        monkeypatch.setattr(pieces, "WINDOW_BYTES", window)
         log, image = replayed(node)
         assert told(image) == WHOLE_STORY
         assert not log.warnings

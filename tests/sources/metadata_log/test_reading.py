@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kelr.protocol import metadata_records as metadata
 from kelr.replay import records as rec
 from kelr.replay.packed import IdleRun, PackedChanges
-from kelr.sources.metadata_log import runs
+from kelr.sources.metadata_log import reading
 from kelr.sources.metadata_log.decoding import decode
 from kelr.sources.metadata_log.reading import BatchReader, read_batches
 from kelr.sources.records.batches import Compression, Stop, StopKind
@@ -327,11 +327,11 @@ def test_all_kinds_of_buffers(tmp_path: Path) -> None:
 
 
 def test_what_is_remembered_of_records_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_MOST_KEPT", 10)
+    monkeypatch.setattr(reading, "_MOST_KEPT", 10)
     values = [changed(1, TOPIC, leader=number) for number in range(500)]
     ((found,), _) = read(batch(0, *values))
     assert list(found.records) == [decode(value) for value in values]
-    assert len(runs._told) <= 10
+    assert len(reading._told) <= 10
 
 
 @given(st.binary(max_size=200_000))

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 from kelr.errors import KelrError
 from kelr.protocol import metadata_records as metadata
-from kelr.replay import fast
-from kelr.replay.fast import Folding
+from kelr.replay import packed
 from kelr.replay.image import MetadataImage
-from kelr.replay.packed import IdleRun
+from kelr.replay.packed import Folding, IdleRun
 from kelr.replay.records import MetadataRecord, RecordBatch
-from kelr.sources.metadata_log import whole
+from kelr.sources.metadata_log import pieces
 from kelr.sources.metadata_log.moments import Moment
+from kelr.sources.metadata_log.pieces import Windows
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.metadata_log.replaying import replay
-from kelr.sources.metadata_log.whole import Windows
 from kelr.sources.records.batches import Compression, Stop, StopKind
 from tests.properties import examples
 from tests.replay.test_fast import _says
@@ -153,7 +152,7 @@ def one_by_one(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recor
 
 def in_windows(data: bytes, window: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[RecordBatch], Stop]:
     with monkeypatch.context() as patched:
-        patched.setattr(whole, "WINDOW_BYTES", window)
+        patched.setattr(pieces, "WINDOW_BYTES", window)
         windows = Windows(Held(data), lambda _: None)
         batches = list(windows)
     assert windows.stop is not None
@@ -203,10 +202,10 @@ _logs = st.builds(written, st.lists(_batch, max_size=14), st.lists(st.integers(-
 
 
 @examples(120)
-@given(_logs, st.integers(100, 6000), st.sampled_from([0, 20, fast.MOST_PENDING]))
+@given(_logs, st.integers(100, 6000), st.sampled_from([0, 20, packed.MOST_PENDING]))
 def test_any_log(data: bytes, window: int, most_pending: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast, "MOST_PENDING", most_pending)
+        patch.setattr(packed, "MOST_PENDING", most_pending)
         agree(data, window, patch)
 
 
@@ -332,7 +331,7 @@ def test_neither_empty_space_nor_a_length_that_is_too_large_is_read(how: str, pa
     whole_, rubbish = _various(), bytearray(batch(101, *[LED] * 2) + b"\x7f" * 20_000)
     struct.pack_into(">i", rubbish, 8, 1 << 24)
     data = whole_ + (bytes(20_000) if how == "zeros" else bytes(rubbish))
-    patch.setattr(whole, "WINDOW_BYTES", 600)
+    patch.setattr(pieces, "WINDOW_BYTES", 600)
     held = Counted(data)
     windows = Windows(held, lambda _: None)
     found = list(windows)
