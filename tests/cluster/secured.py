@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType
 from confluent_kafka.admin import ResourceType as Kind
 
-from kelr.lab import Lab, ports
+from kelr.lab import Lab, processes
 
 PASSWORD = "a pw=;#"
 
@@ -46,4 +46,4 @@ def login(mechanism: str, user: str, password: str) -> tuple[str, str]:
 
 def free_ports(count: int) -> list[int]:
     """Ports that a broker finds free again when it is started once more: no outgoing connection has one of them."""
-    return list(ports.free_ports(tuple(range(count))).values())
+    return list(processes.free_ports(tuple(range(count))).values())
