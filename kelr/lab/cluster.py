@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 
 from kelr.errors import LabError
 from kelr.lab import disk, java, processes, watch, wire
-from kelr.lab.any_lab import Report
 from kelr.lab.disk import CutTail, cut_log
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import Lock, load_lock
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, properties_text, write_nodes
-from kelr.lab.observed import LabStatus, NodeStatus, Observed
+from kelr.lab.observed import AnyLab, LabStatus, NodeStatus, Report
 from kelr.lab.processes import free_ports
 from kelr.lab.security.access import Access, require_openssl
 from kelr.lab.security.kinds import Security
@@ -129,7 +128,7 @@ START_TIMEOUT_S = 60.0
 _TRIES_TO_REGISTER = 5
 
 
-class Lab(Observed):
+class Lab(AnyLab):
     """A running lab; made by `Lab.up` or `Lab.open`."""
 
     def __init__(self, directory: Path, state: LabState) -> None:

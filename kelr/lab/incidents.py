@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from kelr.errors import LabError, UsageError
-from kelr.lab.any_lab import AnyLab, Report
+from kelr.lab.observed import AnyLab, Report
 from kelr.lab.produce import Acks
 from kelr.lab.state import default_directory
 from kelr.lab.story import StepDone, Story

@@ -9,11 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import wire
+from kelr.lab.disk import CutTail
 from kelr.model import PartitionState, TopicPartition
+
+Report: TypeAlias = Callable[[str], None]
+
 
 # What a lab is doing, as values.
 
@@ -83,8 +87,63 @@ class LabStatus:
     """None for a real lab."""
 
 
-class Observed(ABC):
-    """A cluster on ports of this machine; in a `with` it is taken down at the end."""
+class SpecOfLab(Protocol):
+    """What incidents ask of a lab's specification."""
+
+    @property
+    def min_isr(self) -> int: ...
+    @property
+    def elr(self) -> bool: ...
+
+
+class AnyLab(ABC):
+    """A cluster on ports of this machine, real or simulated; in a `with` it is taken down at the end.
+
+    `kelr.lab.cluster.Lab` says what each method does, and raises.
+    """
+
+    directory: Path
+
+    @property
+    @abstractmethod
+    def simulated(self) -> bool: ...
+    @property
+    @abstractmethod
+    def spec(self) -> SpecOfLab: ...
+    @property
+    @abstractmethod
+    def bootstrap_servers(self) -> str: ...
+    @property
+    @abstractmethod
+    def client_servers(self) -> str: ...
+    @property
+    @abstractmethod
+    def connection(self) -> tuple[str, ...]: ...
+    @property
+    @abstractmethod
+    def racks(self) -> Mapping[int, str]: ...
+    @abstractmethod
+    def is_running(self, broker: int) -> bool: ...
+    @abstractmethod
+    def kill(self, broker: int) -> None: ...
+    @abstractmethod
+    def stop(self, broker: int) -> None: ...
+    @abstractmethod
+    def start(self, broker: int, *, wait: bool = True) -> None: ...
+    @abstractmethod
+    def wait_unfenced(self, *brokers: int) -> None: ...
+    @abstractmethod
+    def notice(self, *brokers: int) -> None: ...
+    @abstractmethod
+    def restore(self) -> tuple[TopicPartition, ...]: ...
+    @abstractmethod
+    def saved_high_watermarks(self, broker: int, topic: str) -> Mapping[int, int]: ...
+    @abstractmethod
+    def cut_tail(self, broker: int, topic: str, partition: int, *, batches: int) -> CutTail: ...
+    @abstractmethod
+    def fail_to_start(self, broker: int) -> None: ...
+    @abstractmethod
+    def status(self) -> LabStatus: ...
 
     @abstractmethod
     def down(self, *, keep_data: bool = False) -> None:

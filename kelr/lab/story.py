@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from kelr.errors import LabError, UsageError
-from kelr.lab.any_lab import AnyLab, Report
 from kelr.lab.disk import CutTail
+from kelr.lab.observed import AnyLab, Report
 from kelr.lab.produce import Acks, Produced, produce
 from kelr.model import PartitionState, TopicPartition
 
