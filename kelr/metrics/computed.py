@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -163,25 +163,30 @@ class Count:
 
     cluster: Cluster
     partitions: int = 0
-    electable: int | None = 0
+    electable: int = 0
+    """Members of ISR and ELR of all partitions whose ELR is known."""
     dead_leader: int = 0
     under_min_isr_without_leader: int = 0
     yes: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     situations: Counter[Situation] = field(default_factory=Counter)
+    awaited: Counter[int] = field(default_factory=Counter)
     errors: list[TopicError] = field(default_factory=list)
     _waiting: Counter[Kind[Described]] = field(default_factory=Counter)
 
-    def add(self, page: SurveyPage) -> None:
-        """Count the partitions of a page."""
+    def add(self, page: SurveyPage) -> Collection[Kind[Described]]:
+        """Count the partitions of a page; the kinds of rows that it has, where its rows have kinds."""
         self.errors.extend(page.topic_errors)
         if not isinstance(page.partitions, Rows):
             for row in page.partitions:
                 self._count(row, 1)
-            return
-        page.partitions.count_into(self._waiting)
+            return ()
+        kinds: Counter[Kind[Described]] = Counter()
+        page.partitions.count_into(kinds)
+        self._waiting.update(kinds)
         if len(self._waiting) > _MOST_WAITING:
             self.settle()
+        return kinds
 
     def settle(self) -> None:
         """Count what waits to be counted."""
@@ -195,10 +200,12 @@ class Count:
         led = _led(row, self.cluster)
         self.dead_leader += count * (row.state.leader is not None and not led)
         self.under_min_isr_without_leader += count * (not led and under_min_isr(row) is True)
-        if row.state.elr is None and self.cluster.features.elr_enabled is not False:
-            self.electable = None
-        elif self.electable is not None:
-            self.electable += count * electable_replicas_count(row.state)
+        for broker in row.awaited:
+            self.awaited[broker] += count
+        self.electable += count * electable_replicas_count(row.state)
+        self.unknown["electable_replicas"] += count * (
+            row.state.elr is None and self.cluster.features.elr_enabled is not False
+        )
         for key, test in _TESTS.items():
             verdict = test(row, self.cluster)
             self.yes[key] += count * (verdict is True)
@@ -222,7 +229,7 @@ def compute(source: Source) -> Computed:
     figures |= _brokers(cluster)
     if not choose_rules(cluster.features).rules.recovers:
         del figures["unclean_recoveries"]  # there is no manager whose gauge it could be
-    if count.electable is not None:
+    if not count.unknown.pop("electable_replicas", 0):
         figures["electable_replicas"] = count.electable if whole else None
     return Computed(
         figures=figures,
@@ -288,75 +295,43 @@ class Seen:
     """Why no controller answered: all the rest is then what brokers knew last. None: one did, or nobody knows."""
 
 
+_UNKNOWN = {
+    "electable_replicas": "electable_replicas",
+    "unclean_recovery": "unclean_recoveries",
+    "global_under_min_isr": "global_under_min_isr",
+    "manual_leader_election_required": "manual_election_required",
+}
+"""The exporter's names of figures whose unknown partitions it serves, and the figures."""
+
+
 @dataclass
-class _Counting:
-    cluster: Cluster
+class _Named:
+    """The names of topics and partitions in trouble."""
+
     most: int
-    partitions: int = 0
-    leaderless: int = 0
-    under_min_isr: int = 0
-    needs_operator: int = 0
-    in_recovery: int = 0
-    electable: int = 0
-    situations: Counter[Situation] = field(default_factory=Counter)
-    awaited: Counter[int] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
     topics: Counter[tuple[str, Situation]] = field(default_factory=Counter)
     listed: dict[Situation, list[tuple[str, int]]] = field(default_factory=dict)
-    topic_errors: int = 0
 
-    def count(self, row: Described, count: int) -> None:
-        """Count partitions that are alike."""
-        self.situations[row.situation] += count
-        self.leaderless += count * (row.state.leader is None or row.state.leader not in self.cluster.live)
-        for broker in row.awaited:
-            self.awaited[broker] += count
-        under, manual = under_min_isr(row), needs_operator(row, self.cluster)
-        recovering = in_recovery(row, self.cluster)
-        self.in_recovery += count * (recovering is True)
-        without_elr = row.state.elr is None and self.cluster.features.elr_enabled is not False
-        self.electable += count * electable_replicas_count(row.state)
-        self.unknown["electable_replicas"] += count * without_elr
-        self.unknown["unclean_recovery"] += count * (recovering is None)
-        self.under_min_isr += count * (under is True)
-        self.needs_operator += count * (manual is True)
-        self.unknown["global_under_min_isr"] += count * (under is None)
-        self.unknown["manual_leader_election_required"] += count * (manual is None)
+    def add(self, page: SurveyPage, kinds: Collection[Kind[Described]]) -> None:
+        rows = page.partitions
+        if not isinstance(rows, Rows):
+            for row in rows:
+                self._name(row.state.topic, row.state.partition, row.situation)
+            return
+        trouble = {kind for kind in kinds if kind.example.situation is not Situation.HEALTHY}
+        for run in rows.runs if trouble else ():
+            for number, kind in zip(run.numbers, run.kinds, strict=True):
+                if kind in trouble:
+                    self._name(run.topic, number, kind.example.situation)
 
-    def name(self, topic: str, partition: int, situation: Situation) -> None:
+    def _name(self, topic: str, partition: int, situation: Situation) -> None:
         """Keep a partition's name, while there is room for more of its kind."""
+        if situation is Situation.HEALTHY:
+            return
         self.topics[topic, situation] += 1
         kept = self.listed.setdefault(situation, [])
         if len(kept) < self.most:
             kept.append((topic, partition))
-
-    def seen(self, controller_silence: str | None, recoveries_finished: int | None) -> Seen:
-        trouble = self.situations.total() - self.situations[Situation.HEALTHY]
-        rank = {situation: place for place, situation in enumerate(WORST_FIRST)}
-        topics = sorted(self.topics.items(), key=lambda one: (rank[one[0][1]], -one[1], one[0][0]))
-        listed = [(*at, situation) for situation in WORST_FIRST for at in self.listed.get(situation, ())]
-        by_status = Counter(broker.status for broker in self.cluster.brokers)
-        return Seen(
-            cluster=self.cluster,
-            rules=choose_rules(self.cluster.features).rules.name,
-            partitions=self.partitions,
-            leaderless=self.leaderless,
-            situations={one: self.situations[one] for one in (Situation.HEALTHY, *IN_TROUBLE)},
-            brokers=by_status,
-            awaited=dict(self.awaited),
-            under_min_isr=self.under_min_isr,
-            needs_operator=self.needs_operator,
-            in_recovery=self.in_recovery if choose_rules(self.cluster.features).rules.recovers else None,
-            electable=self.electable,
-            recoveries_finished=recoveries_finished,
-            unknown=dict(self.unknown),
-            topics=tuple((topic, situation, count) for (topic, situation), count in topics[: self.most]),
-            topics_left_out=max(0, len(topics) - self.most),
-            listed=tuple(listed[: self.most]),
-            listed_left_out=trouble - min(len(listed), self.most),
-            topic_errors=self.topic_errors,
-            controller_silence=controller_silence,
-        )
 
 
 def look(source: Source, *, most: int, recoveries_finished: Callable[[], int | None] = lambda: None) -> Seen:
@@ -369,27 +344,35 @@ def look(source: Source, *, most: int, recoveries_finished: Callable[[], int | N
     Raises:
         KelrError: the cluster cannot be reached.
     """
-    counting = _Counting(source.cluster(), most)
+    count, named = Count(source.cluster()), _Named(most)
     for page in survey(source, Selection(), shows_configs=False, as_told=True):
-        counting.partitions += page.read
-        counting.topic_errors += len(page.topic_errors)
-        rows = page.partitions
-        if isinstance(rows, Rows):
-            kinds: Counter[Kind[Described]] = Counter()
-            rows.count_into(kinds)
-            for kind, count in kinds.items():
-                counting.count(kind.example, count)
-            trouble = {kind for kind in kinds if kind.example.situation is not Situation.HEALTHY}
-            for run in rows.runs if trouble else ():
-                for number, kind in zip(run.numbers, run.kinds, strict=True):
-                    if kind in trouble:
-                        counting.name(run.topic, number, kind.example.situation)
-        else:
-            for row in rows:
-                counting.count(row, 1)
-                if row.situation is not Situation.HEALTHY:
-                    counting.name(row.state.topic, row.state.partition, row.situation)
-    return counting.seen(silence_of(source), recoveries_finished())
+        named.add(page, count.add(page))
+    count.settle()
+    cluster, rules = count.cluster, choose_rules(count.cluster.features).rules
+    rank = {situation: place for place, situation in enumerate(WORST_FIRST)}
+    topics = sorted(named.topics.items(), key=lambda one: (rank[one[0][1]], -one[1], one[0][0]))
+    listed = [(*at, situation) for situation in WORST_FIRST for at in named.listed.get(situation, ())]
+    return Seen(
+        cluster=cluster,
+        rules=rules.name,
+        partitions=count.partitions,
+        leaderless=count.yes["offline_partitions"] + count.dead_leader,
+        situations={one: count.situations[one] for one in (Situation.HEALTHY, *IN_TROUBLE)},
+        brokers=Counter(broker.status for broker in cluster.brokers),
+        awaited=dict(count.awaited),
+        under_min_isr=count.yes["global_under_min_isr"],
+        needs_operator=count.yes["manual_election_required"],
+        in_recovery=count.yes["unclean_recoveries"] if rules.recovers else None,
+        electable=count.electable,
+        recoveries_finished=recoveries_finished(),
+        unknown={name: count.unknown[key] for name, key in _UNKNOWN.items() if count.partitions},
+        topics=tuple((topic, situation, number) for (topic, situation), number in topics[:most]),
+        topics_left_out=max(0, len(topics) - most),
+        listed=tuple(listed[:most]),
+        listed_left_out=sum(named.topics.values()) - min(len(listed), most),
+        topic_errors=len(count.errors),
+        controller_silence=silence_of(source),
+    )
 
 
 @dataclass(frozen=True, slots=True)
