@@ -20,7 +20,7 @@ _ABOUT = """\
 
 A simulated cluster plays a fault at one request of a command's run: the command must give the right answer, or say
 clearly what it did not learn or could not do, in time, and never decide otherwise than it would have. For commands that
-change the cluster, the state afterwards is looked at: nobody but the planned replica leads, and after
+change the cluster, the state afterwards is looked at: only the planned replica leads, and after
 `kelr recover resume` no partition is left in another order and no journal is open.
 
 | fault | is |
