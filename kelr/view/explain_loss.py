@@ -51,6 +51,10 @@ def _loss(row: Explained, loss: Loss | None, when: str) -> Text:
     reason = "" if unread or not loss.reason or loss.grade is not Grade.UNKNOWN else f" {full(loss.reason)}"
     if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
         reason = f" No committed record is lost {PROMISE}."
+        if total is not None and total.none:
+            # The condition, in the same sentence: with min ISR 1 it may be all that there is to say.
+            few = "no replica" if row.decision.min_isr == 1 else "fewer than min ISR replicas"
+            return plain(f"None {when}, if {few} lost data.{unread}")
     of_them = f", {committed} of them committed" if committed is not None and _tells(loss) else ""
     if total is not None and total.none:
         return plain(f"None {when}.{reason}{unread}")

@@ -24,9 +24,9 @@ def not_without_the_data(case: Case, lost: Sequence[int]) -> str:
     count = len(lost)
     return (
         f"{brokers(lost).capitalize()} must not return without {agree(count, 'its', 'their')} data:"
-        f" {agree(count, 'its log directory has', 'their log directories have')} failed, and after a clean shutdown"
-        f" Kafka elects {agree(count, 'it', 'the first')} at once, with an empty log if the disk was replaced"
-        f"{and_the_others_truncate(case)}."
+        f" {agree(count, 'its log directory has', 'their log directories have')} failed, or"
+        f" {agree(count, 'lacks its log', 'lack their logs')}. Kafka may elect"
+        f" {agree(count, 'it', 'the first')} on its return, with an empty log{and_the_others_truncate(case)}."
     )
 
 

@@ -141,7 +141,7 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
     """The advice to save first what other logs hold, where they hold it or may; else `otherwise`."""
     past = unclean_past(case)
     if past is None:
-        return otherwise
+        return _with_what_returns_truncate(case, otherwise)
     cuts, perhaps, away = past.cuts, past.perhaps, past.away
     said = ""
     if past.saved:
@@ -189,6 +189,18 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
         command=otherwise.command or ("describe", case.name, "--watch"),
         rescue=rescue,
     )
+
+
+def _with_what_returns_truncate(case: Case, advice: Advice) -> Advice:
+    """The advice, and that returns beside a leader end what only unread disks hold: acks=1 records of a former leader
+    at least, of which nothing else tells."""
+    unread = _unread(case)
+    # In epoch 0 nobody else has led: nobody has records that are not the leader's.
+    if not unread or case.state.leader not in case.electable or not case.state.leader_epoch:
+        return advice
+    logs, they = agree(len(unread), "log", "logs"), agree(len(unread), "it truncates", "they truncate")
+    said = f" The {logs} of {brokers(unread)} {agree(len(unread), 'was', 'were')} not read: on return {they} what the"
+    return replace(advice, text=f"{advice.text}{said} leader's log lacks, such as acks=1 records.")
 
 
 def left_by(
@@ -295,7 +307,7 @@ def _perhaps_unclean(case: Case, leader: int) -> str:
     now = case.state.leader_epoch
     # Of an election on record it is known who was left behind, and that was said.
     on_record = case.election is not None and case.election.leader_epoch == now
-    if on_record or _followed(case.quorum, case.state, now):
+    if not now or on_record or _followed(case.quorum, case.state, now):
         return ""
     lacking = _epochs_without_record(case.logs.ranked.get(leader), now)
     if lacking is None:
@@ -305,7 +317,7 @@ def _perhaps_unclean(case: Case, leader: int) -> str:
     elif lacking:
         first, last = lacking[0], lacking[-1]
         why = f"The leader's log has no record of {f'epochs {first}-{last}' if last > first else f'epoch {first}'}"
-    elif case.unclean_election and now > 0:
+    elif case.unclean_election:
         why = "The topic allows unclean elections"
     else:
         return ""
