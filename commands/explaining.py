@@ -199,7 +199,7 @@ def _in_full(wanted: Wanted, rows: int) -> bool:
 
 
 def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool) -> SideBySide:
-    source = source_with(session, wanted.logs)
+    source, record = source_with(session, wanted.logs), on_record(session.source(), session.output.note)
     with session.progress("partitions whose logs were asked for") as progress:
         try:
             return decide_side_by_side(
@@ -209,6 +209,8 @@ def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, onl
                 wanted.assumptions,
                 clock_ms=now_ms,
                 only_unsafe=only_unsafe,
+                elections=record.elections,
+                saved=record.saved,
                 progress=progress,
             )
         except AssumptionError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from kelr.commands.changing import (
     who_changes,
 )
 from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss, shown_before_asking
+from kelr.commands.elections_on_record import on_record
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
-    Disks,
+    Rescue,
     disks_of,
     plan_again,
     plan_for_this_cluster,
@@ -29,6 +30,7 @@ from kelr.commands.recovering import (
     rescue_commands,
     rescue_first,
     saved_before,
+    saved_in_words,
     say_disks,
     source_with,
 )
@@ -111,8 +113,12 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         # Before the plan is checked: without READ its logs would seem to have changed.
         require_authorization(hand_of(session), plan)
     disks = disks_of(session, source)
-    saving = tuple(one.words for one in rescue_commands(plan, wanted.path, disks))
-    context = PlanContext(stock_connection=stock_connection(session), rescue_commands=saving)
+    files = on_record(session.source(), session.output.note).saved
+    saved = saved_before(plan, wanted.path, files)
+    saving = _words(rescue_commands(plan, wanted.path, disks))
+    context = PlanContext(
+        stock_connection=stock_connection(session), rescue_commands=saving, saved=saved_in_words(plan, files)
+    )
     say_disks(session.output, plan, MACHINE.now_ms())
     if not plan.elections:
         if session.output.format.for_people:
@@ -121,15 +127,18 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         _raise_if_nothing_is_left(plan, wanted.path)
         return
     checked = Checked(plan, _checked(session, source, plan, wanted))
-    _show_before(session, wanted, checked, context, disks)
+    left = rescue_commands(plan, wanted.path, disks, saved)
+    _show_before(session, wanted, checked, replace(context, rescue_commands=_words(left), all_saved=not left))
     all_done = len(checked.done) == len(checked.results) and session.output.format.for_people
     if not all_done and (wanted.dry_run or _nobody_to_ask(session.output, wanted.given)):
-        _end_dry_run(session, wanted, checked, context, disks)
+        rescue = rescue_first(only_partitions(plan, checked.ready), wanted.path, disks, saved)
+        _end_dry_run(session, wanted, checked, context, rescue)
         return
+    context = replace(context, disks_left=_words([one for one in left if one.disks]))
     _apply(session, wanted, source, checked, context)
 
 
-def _show_before(session: Session, wanted: Wanted, checked: Checked, context: PlanContext, disks: Disks) -> None:
+def _show_before(session: Session, wanted: Wanted, checked: Checked, context: PlanContext) -> None:
     """Where nothing is carried out yet, or somebody is asked first: what can run now, and what it costs. The plan
     itself was read where it was made."""
     output, part = session.output, only_partitions(checked.plan, checked.ready)
@@ -139,8 +148,6 @@ def _show_before(session: Session, wanted: Wanted, checked: Checked, context: Pl
     reader = output if output.format.for_people or wanted.dry_run else shown_before_asking(output)
     if reader is None or not reader.format.for_people or settled:
         return
-    left = tuple(one.words for one in rescue_commands(checked.plan, wanted.path, disks, saved_before(wanted.path)))
-    context = replace(context, rescue_commands=left, all_saved=not left)
     show_recheck(reader, checked, context)
 
 
@@ -211,7 +218,7 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
         session,
         checked.plan,
         applied,
-        replace(context, disks_left=_disks_left(wanted, checked.plan, disks_of(session, source))),
+        context,
         following,
         again=_fix(wanted, checked.plan, applied),
         error=error,
@@ -233,15 +240,21 @@ def _nobody_to_ask(output: Output, given: Consented) -> bool:
     return not (given.yes or can_ask(output))
 
 
-def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: PlanContext, disks: Disks) -> None:
-    """Say what would be done. Raises RefusedError where it would not."""
+def _end_dry_run(
+    session: Session, wanted: Wanted, checked: Checked, context: PlanContext, rescue: tuple[str, ...] | None
+) -> None:
+    """Say what would be done. Raises RefusedError where it would not.
+
+    Args:
+        rescue: the command that saves first what the elections give up.
+    """
     if not wanted.dry_run:
         session.output.note("nothing was changed: no terminal to ask on, so this was a dry run; confirm with --yes")
     part = only_partitions(checked.plan, checked.ready)
     lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)
     refused = checked.refused
-    rescue = None if flags is None else rescue_first(part, wanted.path, disks)
+    rescue = None if flags is None else rescue
     following = _again(checked.plan, refused, wanted) if refused else rescue or flags
     people = session.output.format.for_people
     if people:
@@ -299,10 +312,8 @@ def _show_results(
         show_applied(session.output, plan, applied, context=context, following=following, again=again, exit_code=code)
 
 
-def _disks_left(wanted: Wanted, plan: Plan, disks: Disks) -> tuple[tuple[str, ...], ...]:
-    """What saves the disks that no rescue file holds yet."""
-    left = rescue_commands(plan, wanted.path, disks, saved_before(wanted.path))
-    return tuple(one.words for one in left if one.disks)
+def _words(rescues: Iterable[Rescue]) -> tuple[tuple[str, ...], ...]:
+    return tuple(one.words for one in rescues)
 
 
 def _fix(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:

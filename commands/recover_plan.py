@@ -12,9 +12,12 @@ from kelr.commands.elections_on_record import on_record
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
     PLAN_FILE,
+    Files,
     disks_of,
     read_duration_ms,
     rescue_commands,
+    saved_before,
+    saved_in_words,
     source_with,
 )
 from kelr.commands.seen import fail_unseen, sees_any
@@ -126,7 +129,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
             next_step="give another name, or --overwrite to replace it",
             code="file-exists",
         )
-    source = source_with(session, wanted.logs)
+    source, record = source_with(session, wanted.logs), on_record(session.source(), session.output.note)
     refuse_the_live(wanted.wish.gone, source.cluster())
     with session.progress("partitions whose logs were asked for") as progress:
         made = make_plan(
@@ -136,7 +139,8 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
             clock_ms=now_ms,
             lifetime_ms=wanted.lifetime_ms,
             only_unsafe=wanted.only_unsafe,
-            elections=on_record(session.source(), session.output.note).elections,
+            elections=record.elections,
+            saved=record.saved,
             progress=progress,
         )
     _check_designated(wanted, made)
@@ -146,7 +150,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
     if wanted.export is not None:
         _export(session, made.plan, wanted.export, overwrite=wanted.overwrite)
     seen = bool(made.decided or made.not_known or made.errors) or sees_any(source, wanted.selection)
-    _show(session, wanted, made, source, seen=seen)
+    _show(session, wanted, made, source, record.saved, seen=seen)
     if made.errors:
         raise topics_failed(made.errors, some_worked=made.decided > 0)
     refuse_without_controller(source, made.plan)
@@ -163,9 +167,11 @@ def _check_designated(wanted: Wanted, made: Made) -> None:
         )
 
 
-def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen: bool) -> None:
+def _show(session: Session, wanted: Wanted, made: Made, source: Source, files: Files, *, seen: bool) -> None:
     output, plan = session.output, made.plan
-    rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out, disks_of(session, source))
+    disks, saved = disks_of(session, source), saved_before(plan, wanted.out, files)
+    left = rescue_commands(plan, wanted.out or Path(PLAN_FILE), disks, saved)
+    rescues = [] if wanted.out is None else left
     following = _following(wanted, made)
     not_known = not_known_in_words(made.not_known) if made.not_known else "" if seen else NOTHING_READ
     if wanted.markdown:
@@ -182,6 +188,8 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source, *, seen:
         not_known=not_known,
         gone=wanted.wish.gone,
         notes=made.notes,
+        saved=saved_in_words(plan, files),
+        all_saved=not left,
         carry_out=_carried_out_by(wanted, made),
         collect=tuple(_collecting(wanted, made, session.source().cluster().live)),
     )

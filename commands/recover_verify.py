@@ -14,6 +14,7 @@ from kelr.commands.recovering import (
     rescue_commands,
     rescue_first,
     rescued_in,
+    saved_before,
     saved_files,
 )
 from kelr.commands.session import Session
@@ -134,7 +135,7 @@ def _following(
     if unapplied and unapplied == {one.address for one in found.findings}:
         if plan.expires_at_ms <= found.looked_at_ms:
             return plan_again(plan, unapplied, path)
-        return rescue_first(plan, path, disks) or ("recover", "apply", str(path), *named)
+        return rescue_first(plan, path, disks, saved_before(plan, path)) or ("recover", "apply", str(path), *named)
     if found.may_come and not waited:
         return ("recover", "verify", str(path), *named, "--wait")
     bad = [one for one in found.findings if one.passed is Passed.NO]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -13,7 +13,8 @@ from kelr.commands.rescue import SUFFIX
 from kelr.commands.session import Session
 from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.planning import plan_id
-from kelr.engine.words import agree, brokers, length_of_time, time_of_day
+from kelr.engine.planning.saved import NO_FILES, before_planned, saved_of
+from kelr.engine.words import agree, brokers, joined, length_of_time, time_of_day
 from kelr.errors import BadInputError, OtherClusterError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
@@ -133,6 +134,8 @@ class Rescue:
 
 
 NOWHERE, NOTHING = Disks(), Saved()
+Files = Mapping[TopicPartition, Sequence[SavedLog]]
+"""What rescue files hold, by partition."""
 
 
 def rescue_commands(plan: Plan, path: Path, disks: Disks = NOWHERE, saved: Saved = NOTHING) -> list[Rescue]:
@@ -231,25 +234,53 @@ def rescued_in(path: Path) -> list[Path]:
     return [places[name] for name in sorted(places, key=lambda name: (name != whole, name))]
 
 
-def saved_before(path: Path) -> Saved:
-    """What of the plan of this file the rescue files hold that are here: by their names, and by what they say of
-    themselves, since a disk that was read may have had nothing to save."""
-    files = rescued_in(path)
-    disks = {int(number) for one in files for number in re.findall(r"[0-9]+", one.stem.removeprefix(path.stem))}
-    for one in files:
+def saved_before(plan: Plan, path: Path | None, files: Files = NO_FILES) -> Saved:
+    """What of the plan was saved already: in the rescue files that are here, by their names and by what they say of
+    themselves, since a disk that was read may have had nothing to save; and, of each election, in those on record.
+
+    Args:
+        path: the plan's file, if it has one.
+        files: what the rescue files hold that are on record.
+    """
+    stem, here = "" if path is None else path.stem, [] if path is None else rescued_in(path)
+    named = {int(number) for one in here for number in re.findall(r"[0-9]+", one.stem.removeprefix(stem))}
+    for one in here:
         with suppress(BadInputError):
-            disks.update(tail.replica for tail in read_head(one)[0].tails if tail.how == LOG_DIRECTORY)
-    return Saved(f"{path.stem}{SUFFIX}" in {one.name for one in files}, frozenset(disks))
+            named.update(tail.replica for tail in read_head(one)[0].tails if tail.how == LOG_DIRECTORY)
+    disks, lacking = set[int](), set[int]()
+    for election, whole in _held_whole(plan, files):
+        at_stake = disks_at_stake([election])
+        disks, lacking = disks | (at_stake & whole.keys()), lacking | (at_stake - whole.keys())
+    return Saved(f"{stem}{SUFFIX}" in {one.name for one in here}, frozenset(named | (disks - lacking)))
+
+
+def saved_in_words(plan: Plan, files: Files) -> Mapping[str, Sequence[TopicPartition]]:
+    """Of which replicas files have all that these elections give up, and which; by that, the partitions."""
+    found = dict[str, list[TopicPartition]]()
+    for election, whole in _held_whole(plan, files):
+        held = sorted(whole)
+        if held:
+            files_of = joined(sorted({whole[replica] for replica in held}))
+            text = f"What {brokers(held)} {agree(len(held), 'holds', 'hold')} and the elected log lacks, in {files_of}"
+            found.setdefault(text, []).append(election.address)
+    return found
+
+
+def _held_whole(plan: Plan, files: Files) -> Iterator[tuple[PlannedElection, Mapping[int, str]]]:
+    """Each election with the replicas of which a file has all that the elected log lacks, and that file."""
+    name = plan_id(plan)
+    for one in plan.elections:
+        yield one, saved_of(before_planned(one, name), files.get(one.address, ())).whole
 
 
 def all_rescued(plan: Plan, path: Path) -> bool:
     """Whether there was something to save before this plan, and the files of all of it are here."""
-    return bool(rescue_commands(plan, path)) and not rescue_commands(plan, path, saved=saved_before(path))
+    return bool(rescue_commands(plan, path)) and not rescue_commands(plan, path, saved=saved_before(plan, path))
 
 
-def rescue_first(plan: Plan, path: Path, disks: Disks) -> tuple[str, ...] | None:
+def rescue_first(plan: Plan, path: Path, disks: Disks, saved: Saved) -> tuple[str, ...] | None:
     """The command that saves what the plan gives up, where that was not done and can be done from here; None else."""
-    left = rescue_commands(plan, path, disks, saved_before(path))
+    left = rescue_commands(plan, path, disks, saved)
     return next((one.words for one in left if one.answered or DIRECTORY not in one.words), None)
 
 

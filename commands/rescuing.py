@@ -240,10 +240,11 @@ def _rescues_left(options: DumpOptions, path: Path, source: Source, read: frozen
     Args:
         read: the brokers whose disks this run has read.
     """
-    before = saved_before(path)
+    plan = read_plan(path)
+    before = saved_before(plan, path)
     saved = Saved(before.answered or options.replicas is None, before.disks | read)
     hosts = {broker.id: broker.host for broker in source.cluster().brokers if broker.host}
-    return rescue_commands(read_plan(path), path, Disks(hosts=hosts), saved)
+    return rescue_commands(plan, path, Disks(hosts=hosts), saved)
 
 
 def _source_of(

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from kelr import __version__
 from kelr.controller import RuleSet, choose_rules
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, plan_of
+from kelr.engine.planning.saved import NO_FILES
 from kelr.model import (
     Decision,
     LogAnswer,
     PartitionState,
     Plan,
+    SavedLog,
     Selection,
     Snapshot,
     TopicConfig,
@@ -61,6 +63,7 @@ def make_plan(
     only_unsafe: bool = False,
     rules: RuleSet | None = None,
     elections: Elections | None = None,
+    saved: Mapping[TopicPartition, Sequence[SavedLog]] = NO_FILES,
     progress: Progress | None = None,
 ) -> Made:
     """Read the selected partitions now, with their logs, and plan what is asked for.
@@ -71,13 +74,13 @@ def make_plan(
         lifetime_ms: how long the plan may be carried out.
         only_unsafe: leave out partitions that have a live leader and enough replicas in sync.
         rules: the rule set that decides; None takes the one that the cluster runs.
-        elections: as for `decide_partitions`.
+        elections, saved: as for `decide_partitions`.
 
     Raises:
         KelrError: the cluster cannot be reached at all.
     """
     began_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
-    read = _Read(Snapshot(began_ms, source.cluster(), source=source.name, elections=elections or {}))
+    read = _Read(Snapshot(began_ms, source.cluster(), source=source.name, elections=elections or {}, saved=saved))
     decisions: list[Decision] = []
     not_known: list[Decision] = []
     for page in decide_partitions(
@@ -87,6 +90,7 @@ def make_plan(
         rules=rules,
         only_unsafe=only_unsafe,
         elections=elections,
+        saved=saved,
         progress=progress,
     ):
         read.add(page.snapshot, page.decisions)

@@ -144,6 +144,13 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
     if another:
         yield f"Another replica than planned was elected first in {_places(another)}."
         yield "It is UNKNOWN whether a request of the plan elected it."
+    clean = [one.address for one in found if one.led_first is not None and one.was_in_sync]
+    if clean:
+        which = "It" if len(clean) == len(another) else f"That of {_places(clean)}"
+        yield (
+            f"{which} was in the ISR or ELR when planned: if Kafka elected it after a clean shutdown, no committed"
+            " record was lost. A metadata log shows that: kelr history --bootstrap-controller HOST:PORT."
+        )
     where = [one.address for one in found if one.unsure and one.led_first is None]
     if where:
         elections = agree(len(where), "election", "elections")

@@ -165,6 +165,8 @@ class PlanPage:
             self._labelled("Loss", (loss_of_plan(plan), style))
             for number, (text, addresses) in enumerate(self._against.items()):
                 self._labelled("" if number else "Better", f"{text}{self._where(addresses)}")
+            for number, (text, addresses) in enumerate(self._context.saved.items()):
+                self._labelled("" if number else "Saved", f"{text}{self._where(addresses)}.")
         steps = self._steps()
         for number, step in enumerate(steps, start=1):
             lead = f"{'Do' if number == 1 else '':<{self._margin}}"

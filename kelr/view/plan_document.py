@@ -62,6 +62,8 @@ class PlanContext:
     """Of partitions that are well: that dead brokers' disks may hold the only copy of records; none then either."""
     gone: frozenset[int] = frozenset()
     """Brokers that were said not to come back (`Wish.gone`)."""
+    saved: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
+    """For people: what is in rescue files already, and in which."""
     all_saved: bool = False
     """For people: whether everything that the elections give up is saved already, as far as it can be."""
     first: tuple[tuple[str, ...], ...] = ()

@@ -65,7 +65,8 @@ def test_which_disks_were_saved_is_told_by_the_names_and_by_the_files_themselves
 ) -> None:
     """A disk that was read may have had nothing to save."""
     monkeypatch.chdir(tmp_path)
-    assert saved_before(Path("p.json")) == NOTHING
+    made = a_plan(RescueStep(2, 5, 9, reachable=True), RescueStep(1, 9, 12, reachable=False))
+    assert saved_before(made, Path("p.json")) == NOTHING
     pieces = [batch(8, 2)]
     of_disks = [tail(pieces, 8, 10, replica=1), tail(pieces, 10, 10, replica=4)]
     read = [(wanted, TailSource("log directory", lambda _start, _end: pieces)) for wanted, _ in of_disks]
@@ -73,8 +74,7 @@ def test_which_disks_were_saved_is_told_by_the_names_and_by_the_files_themselves
     Path("p-from-5-6.kelr-rescue").touch()
     for other in ("p-from-7.txt", "q-from-7.kelr-rescue", "p-lost-to-7.kelr-rescue", "p2-from-7.kelr-rescue"):
         Path(other).touch()
-    assert saved_before(Path("p.json")) == Saved(answered=True, disks=frozenset({1, 4, 5, 6}))
+    assert saved_before(made, Path("p.json")) == Saved(answered=True, disks=frozenset({1, 4, 5, 6}))
     assert [one.name for one in rescued_in(Path("p.json"))] == ["p.kelr-rescue", "p-from-5-6.kelr-rescue"]
-    made = a_plan(RescueStep(2, 5, 9, reachable=True), RescueStep(1, 9, 12, reachable=False))
     assert all_rescued(made, Path("p.json"))
     assert not all_rescued(a_plan(RescueStep(7, 5, 9, reachable=False)), Path("p.json"))

@@ -232,9 +232,33 @@ def test_where_another_replica_led_first_and_the_plan_may_have_elected_it_what_w
         "Not carried out as planned: broker 1 leads orders:1, by which election is UNKNOWN. Passed: 1 of 1 partition,"
         " 7 checks. Lost by the elections: UNKNOWN. Next kelr recover verify p -b k:1 Lost UNKNOWN (1"
         " election). Another replica than planned was elected first in"
-        " orders:1. It is UNKNOWN whether a request of the plan elected it. By its audit log, this machine did not ask"
-        " for it. Another election may have chosen the leader. Passed"
+        " orders:1. It is UNKNOWN whether a request of the plan elected it. It was in the ISR or ELR when planned: if"
+        " Kafka elected it after a clean shutdown, no committed record was lost. A metadata log shows that: kelr"
+        " history --bootstrap-controller HOST:PORT. By its audit log, this machine did not ask for it. Another election"
+        " may have chosen the leader. Passed"
     )
+
+
+def test_of_a_member_of_the_elr_that_led_first_it_is_said_that_a_clean_shutdown_would_have_lost_nothing_committed() -> (
+    None
+):
+    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
+    assert BACK.state is not None
+    led = replace(BACK, state=replace(BACK.state, leader=1))
+    clean = (
+        "It was in the ISR or ELR when planned: if Kafka elected it after a clean shutdown, no committed record was"
+        " lost."
+    )
+
+    def said(elr: tuple[int, ...]) -> str:
+        of_elr = replace(planned, evidence=replace(planned.evidence, isr=(), elr=elr))
+        one = lost_by(of_elr, led)
+        assert one is not None
+        assert one.of_committed.at_most is None, "whether its shutdown was clean is not known"
+        return " ".join(shown(Verified(PLAN, findings(of_elr, led), NOW_MS, (one,))).split())
+
+    assert f"{clean} A metadata log shows that: kelr history --bootstrap-controller HOST:PORT." in said((1,))
+    assert clean not in said((3,))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
+from kelr.engine.logs import saved_whole
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import Advice, AdviceAction, Loss, Outcome
@@ -61,11 +62,20 @@ def _hold_down(case: Case, designated: int, loss: Loss | None) -> str:
     """Whoever stays away truncates to the new leader on return: the last moment to save its tail is before."""
     truncated = {one.replica for one in loss.truncations} if loss is not None else set()
     away = [replica for replica in case.absent if replica in case.logs.unheard or replica in truncated]
+    away = [replica for replica in away if not _is_saved(case, replica, designated)]
     if not away:
         return ""
     if len(away) == 1:
         return f" Save what the disk of broker {away[0]} holds first: it truncates to {designated}'s log on its return."
     return f" Save what the disks of {brokers(away)} hold first: they truncate to {designated}'s log on their return."
+
+
+def _is_saved(case: Case, replica: int, designated: int) -> bool:
+    """Whether a rescue file of this very state has all that the replica holds and the designated one lacks."""
+    own, now = case.logs.ranked.get(designated), (None, case.state.leader_epoch)
+    return any(
+        one.replica == replica and (one.leader, one.leader_epoch) == now and saved_whole(one, own) for one in case.saved
+    )
 
 
 def look_at_the_silent(case: Case, who: str, replicas: Sequence[int]) -> Advice:

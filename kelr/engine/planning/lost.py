@@ -93,6 +93,9 @@ class Lost:
     led_first: int | None = None
     """Who led in the first leader epoch after the plan's, where that was not the planned replica, and a request of the
     plan may have elected it all the same; None: the planned one did, or it is not known."""
+    was_in_sync: bool = False
+    """`led_first` was in the ISR or ELR by the plan: after a clean shutdown Kafka elects it by itself, and it holds all
+    that is committed."""
     on_record: Elected | None = None
     """What the audit log of this machine tells of the election; None: it has no line of it, or was not asked."""
 
@@ -340,7 +343,9 @@ def lost_by(
         return found
     if found.unsure and _is_another_first(planned, seen.state):
         # It followed nobody since the plan: what only it held is in the log that goes on.
-        return replace(found, unread=tuple(one for one in found.unread if one != leader), led_first=leader)
+        placed = {*planned.evidence.isr, *(planned.evidence.elr or ())}
+        unread = tuple(one for one in found.unread if one != leader)
+        return replace(found, unread=unread, led_first=leader, was_in_sync=leader in placed)
     return replace(found, leads=leader) if leader in found.unread else found
 
 

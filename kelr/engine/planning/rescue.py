@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+from kelr.engine.advice.returns import holding
 from kelr.engine.logs import KnownLogs, count_distinct, without_parts
 from kelr.engine.planning.subject import Subject
 from kelr.model import LOG_DIRECTORY, Parts, RescueStep
@@ -17,9 +18,12 @@ def rescue_of(subject: Subject, elect: int) -> tuple[RescueStep, ...]:
     """One step for each run of offsets that a heard log holds and the elected one does not, by replica and offset.
 
     Several replicas may hold the same records: each record is saved once, from a broker that answers where one has it,
-    and from as few replicas as can be. Empty where nothing is lost, and where the logs cannot be compared.
+    and from as few replicas as can be; not those of a replica of which rescue files hold all. Empty where nothing is
+    lost, and where the logs cannot be compared.
     """
-    return rescue_from(subject.case.logs, subject.state.replicas, elect)
+    case, replicas = subject.case, subject.state.replicas
+    lost = {one: parts for one, parts in _lost(case.logs, replicas, elect).items() if not holding(case, parts)}
+    return _steps(case.logs, replicas, lost)
 
 
 def rescue_from(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:

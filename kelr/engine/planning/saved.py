@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kelr.engine.logs import count_distinct, saved_whole
-from kelr.model import Parts, ReplicaLog, SavedLog, TopicPartition
+from kelr.model import Parts, PlannedElection, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
 
 NO_FILES: Mapping[TopicPartition, Sequence[SavedLog]] = MappingProxyType({})
@@ -30,6 +30,20 @@ class BeforeElection:
     """That of the replica that was elected, from before: it cannot grow where nobody leads."""
     log_start: int
     """Where the last of the logs that were read begins: what is below was deleted on purpose, or may have been."""
+
+
+def before_planned(planned: PlannedElection, plan: str) -> BeforeElection | None:
+    """By a planned election's evidence, in the plan of this id; None as for `before_recorded`."""
+    evidence = planned.evidence
+    logs = {
+        one.replica: ReplicaLog(one.replica, one.log_end, one.last_epoch, log_start=one.log_start)
+        for one in evidence.logs
+        if one.log_end is not None
+    }
+    if evidence.leader is not None or planned.elect not in logs:
+        return None
+    start = max(one.log_start or 0 for one in logs.values())
+    return BeforeElection(planned.address, planned.topic_id, evidence.leader_epoch, plan, logs[planned.elect], start)
 
 
 def before_recorded(row: AuditRecord) -> BeforeElection | None:

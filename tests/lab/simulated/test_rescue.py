@@ -228,6 +228,40 @@ def test_what_was_saved_is_known_when_somebody_asks_what_was_lost(
     assert "counts for nothing" not in capsys.readouterr().err
 
 
+def test_a_plan_and_what_is_imagined_know_what_was_saved(
+    server: SimulatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server.inside(lambda world: disks.write(world, 1, tmp_path / "disk"))
+
+    def said(*command: str) -> str:
+        capsys.readouterr()
+        kelr(server, *command)
+        return " ".join("".join(capsys.readouterr()).split())
+
+    designation = ("-e", "designation", "--designate", "3")
+    plan = ("recover", "plan", f"{TOPIC}:0", *designation)
+    asked = (
+        plan,
+        (*plan, "--out", "plan.json", "--overwrite"),
+        ("recover", "apply", "plan.json", "--dry-run"),
+        ("explain", f"{TOPIC}:0"),
+        ("explain", f"{TOPIC}:0", "--if", "designate 3"),
+    )
+    to_save = ("eep broker 1 down until its disk is saved", "ave what the disk of broker 1 holds")
+    for command in asked:
+        assert any(words in (found := said(*command)) for words in to_save), (command, found)
+    dump = ("rescue", "dump", f"{TOPIC}:0", "--elect", "3", "--log-dir", "disk", "--out", "mine.kelr-rescue")
+    assert kelr(server, *dump) == 0
+    for command in asked:
+        found = said(*command)
+        assert not any(words in found for words in (*to_save, "rescue dump")), (command, found)
+        if command[0] == "recover":
+            assert "Saved What broker 1 holds and the elected log lacks, in mine.kelr-rescue." in found
+    (tmp_path / "mine.kelr-rescue").unlink()
+    assert to_save[0] in said(*plan)
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_what_was_saved_is_not_to_be_saved_again_and_a_file_that_was_changed_counts_for_nothing(
     server: SimulatedServer,
