@@ -34,6 +34,8 @@ def test_an_incident_from_its_begin_to_its_review(
     drawn = kelr("explain", f"{topic}:1", "--picture", "--election", "unclean")
     kelr("recover", "plan", topic, "--election-type", "unclean", "--out", "plan.json")
     kelr("recover", "apply", "plan.json", "--yes", "--accept-loss", "1000+", "-o", "json")
+    # Of a partition that is not healthy again the table says that.
+    lab_43.wait_partitions(topic, "both in sync", lambda state: len(state.isr) == 2)
     kelr("report", "all.html", topic, "--before", "then.kelr", "--plan", "plan.json", "--metadata-log", log)
     # Without the audit log the same comes from the logs in the snapshot and the elections in the metadata log.
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "elsewhere"))
