@@ -165,6 +165,8 @@ class DecisionReport:
                 output.note(said)
         if not_known:
             output.note(not_known_in_words(not_known))
+        for assumed in self._rules_assumed():
+            output.note(assumed)
         # A summary says which brokers stay down, and whose disks are read first; this says when to start them.
         for disagreement in self._contested if self._summary is None else ():
             order = "" if self._happened else f" The whole order: {output.next_command(('recover', 'plan'))}"
@@ -172,6 +174,13 @@ class DecisionReport:
         if following is not None:
             output.next(following)
         note_errors(output, errors)
+
+    def _rules_assumed(self) -> Iterator[str]:
+        """Why the rules are not certain; an explanation in full has it among its notes."""
+        if not self._full and self._telling is not None:
+            decision = self._telling.decision
+            about = f"rules {decision.rules}: "
+            yield from (f"{note[:1].upper()}{note[1:]}." for note in decision.notes if note.startswith(about))
 
     @property
     def _shown(self) -> int:

@@ -12,7 +12,18 @@ import pytest
 
 from kelr.commands import explaining
 from kelr.errors import ConnectError
-from kelr.model import LOG_DIRECTORY, EpochEnd, PartitionState, ReplicaLog, Selection, Snapshot, TopicPartition
+from kelr.model import (
+    ELR_FEATURE,
+    LOG_DIRECTORY,
+    METADATA_FEATURE,
+    EpochEnd,
+    Features,
+    PartitionState,
+    ReplicaLog,
+    Selection,
+    Snapshot,
+    TopicPartition,
+)
 from kelr.sources import decisions
 from kelr.sources.base import Page
 from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
@@ -283,6 +294,20 @@ def test_other_rules_are_asked_for_by_name(kelr: Kelr) -> None:
     assert (item["rules"], item["elected"], item["elected_by"]) == ("elr-4.0", 4, "last-known-leader")
     item = json.loads(kelr("explain", "orders:2", "--rules", "kraft", "-o", "ndjson").out)
     assert (item["rules"], item["elected"], item["waits_for"]) == ("kraft", None, [])
+
+
+@pytest.mark.parametrize("arguments", [(), ("orders:1",), ("-o", "wide"), ("orders:1", "-o", "json")])
+def test_rules_of_a_newer_kafka_are_said_not_to_be_certain(
+    kelr: Kelr, cluster: Callable[[Snapshot], None], arguments: tuple[str, ...]
+) -> None:
+    """On the page of many partitions too, which is read first."""
+    warning = "metadata.version 35 is newer than Kafka 4.4.0, the newest that kelr was checked against"
+    ran = kelr("explain", *arguments)
+    assert warning not in ran.out + ran.err
+    newer = Features({ELR_FEATURE: 1, METADATA_FEATURE: 35}, {METADATA_FEATURE: 35})
+    cluster(replace(INCIDENT, cluster=replace(INCIDENT.cluster, features=newer)))
+    ran = kelr("explain", *arguments)
+    assert in_one_line(ran.out + ran.err).count(warning) == 1
 
 
 @pytest.mark.parametrize("name", ["longest_log_balanced", "Longest-Log-Balanced", "balanced"])
