@@ -27,7 +27,7 @@ from kelr.lab.security.access import Access, require_openssl
 from kelr.lab.security.kinds import Security
 from kelr.lab.spec import LabSpec
 from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
-from kelr.lab.teardown import file_errors, take_down
+from kelr.lab.teardown import file_errors
 from kelr.model import TopicPartition
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.metadata_log.source import MetadataLogSource
@@ -131,6 +131,8 @@ _TRIES_TO_REGISTER = 5
 class Lab(AnyLab):
     """A running lab; made by `Lab.up` or `Lab.open`."""
 
+    _state: LabState
+
     def __init__(self, directory: Path, state: LabState) -> None:
         self.directory = directory
         self._state = state
@@ -207,18 +209,8 @@ class Lab(AnyLab):
         return False
 
     @property
-    def lab_id(self) -> str:
-        """Random; on the command line of every process of the lab."""
-        return self._state.lab_id
-
-    @property
     def spec(self) -> LabSpec:
         return self._state.spec
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """All brokers, comma separated, running or not."""
-        return self._state.bootstrap_servers
 
     @property
     def client_servers(self) -> str:
@@ -236,28 +228,6 @@ class Lab(AnyLab):
         """The flags with which kelr, as the lab's own user, reaches the cluster."""
         config = self.access.client_file()
         return ("-b", self.client_servers, *(("--command-config", str(config)) if config.exists() else ()))
-
-    @property
-    def brokers(self) -> tuple[int, ...]:
-        """Broker ids, 1 to n; the controller's id is another."""
-        return self.spec.broker_ids
-
-    @property
-    def controllers(self) -> tuple[int, ...]:
-        """Ids of the controllers, 100 and on."""
-        return self.spec.controller_ids
-
-    @property
-    def bootstrap_controllers(self) -> str:
-        """All controllers, comma separated, running or not."""
-        return self._state.bootstrap_controllers
-
-    @property
-    def racks(self) -> Mapping[int, str]:
-        return self.spec.rack_of
-
-    def port(self, node: int) -> int:
-        return self._state.ports[node]
 
     def data_directory(self, node: int) -> Path:
         """The node's Kafka log directory."""
@@ -431,10 +401,6 @@ class Lab(AnyLab):
             command_config=next((file for file in (self.access.client_file(),) if file.exists()), None),
             nodes=tuple(nodes),
         )
-
-    def down(self, *, keep_data: bool = False) -> None:
-        """End every process of the lab, and delete its directory unless `keep_data`."""
-        take_down(self.directory, lambda: processes.all_of(self.lab_id), keep_data=keep_data)
 
     def stock_tool(self, tool: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command line tools, such as ``kafka-topics.sh``, from the jars.

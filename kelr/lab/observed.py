@@ -12,8 +12,10 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
 from kelr.errors import LabError, UsageError
-from kelr.lab import wire
+from kelr.lab import processes, wire
 from kelr.lab.disk import CutTail
+from kelr.lab.nodes import HOST
+from kelr.lab.teardown import take_down
 from kelr.model import PartitionState, TopicPartition
 
 Report: TypeAlias = Callable[[str], None]
@@ -88,12 +90,29 @@ class LabStatus:
 
 
 class SpecOfLab(Protocol):
-    """What incidents ask of a lab's specification."""
+    """What every lab's specification tells."""
 
     @property
     def min_isr(self) -> int: ...
     @property
     def elr(self) -> bool: ...
+    @property
+    def broker_ids(self) -> tuple[int, ...]: ...
+    @property
+    def controller_ids(self) -> tuple[int, ...]: ...
+    @property
+    def rack_of(self) -> Mapping[int, str]: ...
+
+
+class StateOfLab(Protocol):
+    """What every lab.json has."""
+
+    @property
+    def lab_id(self) -> str: ...
+    @property
+    def spec(self) -> SpecOfLab: ...
+    @property
+    def ports(self) -> Mapping[int, int]: ...
 
 
 class AnyLab(ABC):
@@ -103,25 +122,58 @@ class AnyLab(ABC):
     """
 
     directory: Path
+    _state: StateOfLab
 
     @property
     @abstractmethod
     def simulated(self) -> bool: ...
     @property
-    @abstractmethod
-    def spec(self) -> SpecOfLab: ...
+    def lab_id(self) -> str:
+        """Random; on the command line of every process of the lab."""
+        return self._state.lab_id
+
     @property
-    @abstractmethod
-    def bootstrap_servers(self) -> str: ...
+    def spec(self) -> SpecOfLab:
+        return self._state.spec
+
     @property
-    @abstractmethod
-    def client_servers(self) -> str: ...
+    def brokers(self) -> tuple[int, ...]:
+        """Broker ids; those of controllers are others."""
+        return self.spec.broker_ids
+
     @property
-    @abstractmethod
-    def connection(self) -> tuple[str, ...]: ...
+    def controllers(self) -> tuple[int, ...]:
+        """Ids of the controllers, running or not."""
+        return self.spec.controller_ids
+
     @property
-    @abstractmethod
-    def racks(self) -> Mapping[int, str]: ...
+    def racks(self) -> Mapping[int, str]:
+        return self.spec.rack_of
+
+    def port(self, node: int) -> int:
+        """A node's TCP port."""
+        return self._state.ports[node]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers, comma separated, running or not."""
+        return ",".join(f"{HOST}:{self.port(broker)}" for broker in self.brokers)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """All controllers, comma separated, running or not."""
+        return ",".join(f"{HOST}:{self.port(node)}" for node in self.controllers)
+
+    @property
+    def client_servers(self) -> str:
+        """As `bootstrap_servers`, for clients: with security they have a listener of their own."""
+        return self.bootstrap_servers
+
+    @property
+    def connection(self) -> tuple[str, ...]:
+        """The flags with which kelr, as the lab's own user, reaches the cluster."""
+        return ("-b", self.client_servers)
+
     @abstractmethod
     def is_running(self, broker: int) -> bool: ...
     @abstractmethod
@@ -145,9 +197,9 @@ class AnyLab(ABC):
     @abstractmethod
     def status(self) -> LabStatus: ...
 
-    @abstractmethod
     def down(self, *, keep_data: bool = False) -> None:
-        """End it, and delete its files unless `keep_data`."""
+        """End every process of the lab, and delete its directory unless `keep_data`."""
+        take_down(self.directory, lambda: processes.all_of(self.lab_id), keep_data=keep_data)
 
     def __enter__(self) -> Self:
         return self
@@ -156,15 +208,6 @@ class AnyLab(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.down()
-
-    @property
-    @abstractmethod
-    def brokers(self) -> tuple[int, ...]:
-        """Broker ids."""
-
-    @abstractmethod
-    def port(self, node: int) -> int:
-        """A node's TCP port."""
 
     def partitions(self, *topics: str) -> Mapping[TopicPartition, PartitionState]:
         """The partitions of these topics (none: of all), as the first broker that answers has them.

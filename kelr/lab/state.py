@@ -54,18 +54,10 @@ class LabState:
     """The last process started for each node, running or not."""
 
     @property
-    def bootstrap_servers(self) -> str:
-        return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.spec.broker_ids)
-
-    @property
     def client_servers(self) -> str:
         """Where clients find the brokers; what the lab does itself goes to `bootstrap_servers`."""
         ports = self.client_ports or self.ports
         return ",".join(f"127.0.0.1:{ports[broker]}" for broker in self.spec.broker_ids)
-
-    @property
-    def bootstrap_controllers(self) -> str:
-        return ",".join(f"127.0.0.1:{self.ports[controller]}" for controller in self.spec.controller_ids)
 
     def document(self) -> dict[str, Any]:
         """As lab.json has it."""

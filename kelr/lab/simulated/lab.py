@@ -21,7 +21,7 @@ from kelr.lab.observed import AnyLab, LabStatus, NodeStatus, Rehearsal, Report
 from kelr.lab.processes import free_ports
 from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedSpec, SimulatedState, load_simulated
 from kelr.lab.state import STATE_FILE, ProcessRecord, claim_directory, locked, save_state
-from kelr.lab.teardown import file_errors, take_down
+from kelr.lab.teardown import file_errors
 from kelr.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class SimulatedLab(AnyLab):
 
     Methods that `kelr.lab.Lab` has too mean the same here. Where the lab's clock is virtual, waiting turns it.
     """
+
+    _state: SimulatedState
 
     def __init__(self, directory: Path, state: SimulatedState) -> None:
         self.directory = directory
@@ -158,23 +160,8 @@ class SimulatedLab(AnyLab):
         return True
 
     @property
-    def lab_id(self) -> str:
-        """Random; on the command line of the lab's process."""
-        return self._state.lab_id
-
-    @property
     def spec(self) -> SimulatedSpec:
         return self._state.spec
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """All brokers, comma separated, running or not."""
-        return self._state.bootstrap_servers
-
-    @property
-    def client_servers(self) -> str:
-        """As `bootstrap_servers`: no client logs in here."""
-        return self.bootstrap_servers
 
     @property
     def metrics_endpoint(self) -> str | None:
@@ -183,40 +170,14 @@ class SimulatedLab(AnyLab):
         return None if port is None else f"127.0.0.1:{port}"
 
     @property
-    def connection(self) -> tuple[str, ...]:
-        """The flags with which kelr reaches the cluster."""
-        return ("-b", self.bootstrap_servers)
-
-    @property
     def controller(self) -> int:
         """The first controller's node id."""
         return self.spec.controller
 
     @property
-    def controllers(self) -> tuple[int, ...]:
-        """Ids of the controllers, running or not."""
-        return self.spec.controller_ids
-
-    @property
-    def controller_server(self) -> str:
-        """The controllers' addresses, for --bootstrap-controller."""
-        return ",".join(f"127.0.0.1:{self.port(node)}" for node in self.controllers)
-
-    @property
-    def brokers(self) -> tuple[int, ...]:
-        return self._state.brokers
-
-    @property
-    def racks(self) -> Mapping[int, str]:
-        return self.spec.rack_of
-
-    @property
     def virtual_clock(self) -> bool:
         """Whether time stands still until `advance`."""
         return self._state.virtual_clock
-
-    def port(self, node: int) -> int:
-        return self._state.ports[node]
 
     def data_directory(self, broker: int) -> Path:
         """The broker's log directory, as it was when its process ended.
@@ -409,10 +370,6 @@ class SimulatedLab(AnyLab):
                 broken_handlers=tuple(seen.get("broken_handlers", ())),
             ),
         )
-
-    def down(self, *, keep_data: bool = False) -> None:
-        """End the lab's process, and delete its directory unless `keep_data`."""
-        take_down(self.directory, lambda: processes.all_of(self.lab_id), keep_data=keep_data)
 
     # Inside.
 

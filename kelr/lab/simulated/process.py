@@ -117,7 +117,7 @@ async def serve(directory: Path, state: SimulatedState) -> None:
 def _disks(directory: Path, state: SimulatedState, server: Server) -> DiskKeeper | None:
     if not state.log_dirs:
         return None
-    return DiskKeeper(server, {broker: state.log_directory(directory, broker) for broker in state.brokers})
+    return DiskKeeper(server, {broker: state.log_directory(directory, broker) for broker in state.spec.broker_ids})
 
 
 def main(lab_json: str, *_marks: str) -> None:

@@ -146,14 +146,6 @@ class SimulatedState:
     """False until the cluster was up once."""
     process: ProcessRecord | None = None
 
-    @property
-    def brokers(self) -> tuple[int, ...]:
-        return self.spec.broker_ids
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.brokers)
-
     def log_directory(self, directory: Path, broker: int) -> Path:
         """Where a broker's log directory is, with `log_dirs`; `directory` is the lab's."""
         return NodePaths.of(directory, broker).data
