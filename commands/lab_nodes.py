@@ -1,4 +1,4 @@
-"""``kelr lab``: kill, stop, start; on simulated labs lose-cache, flush, expire, pause, resume."""
+"""``kelr lab``: kill, stop, start, pause, resume; on simulated labs partition, heal, fault, deny, allow, advance."""
 
 from __future__ import annotations
 
@@ -89,53 +89,6 @@ def start(ctx: typer.Context, brokers: Brokers, *, directory: Directory = None) 
         lab.start(broker, wait=False)
     lab.wait_unfenced(*found)
     output.note(f"started {ids(brokers)}")
-
-
-@app.command(**on_this_machine(ONLY_SIMULATED))
-def lose_cache(ctx: typer.Context, brokers: Brokers, *, directory: Directory = None) -> None:
-    """Take away what brokers have not flushed, as a power loss does (simulated).
-
-    A broker that runs dies of it. One that was stopped cleanly has flushed
-    everything and loses nothing.
-
-    Examples:
-      kelr lab lose-cache 2
-    """
-    output = open_output(ctx)
-    lab = simulated(directory, "lose-cache")
-    for broker in brokers:
-        lab.lose_cache(broker)
-        output.note(f"broker {broker} lost what it had not flushed")
-
-
-@app.command(**on_this_machine(ONLY_SIMULATED))
-def flush(ctx: typer.Context, brokers: Brokers, *, directory: Directory = None) -> None:
-    """Have brokers write everything to their disks; simulated labs only.
-
-    Examples:
-      kelr lab flush 1 2 3
-    """
-    output = open_output(ctx)
-    lab = simulated(directory, "flush")
-    for broker in brokers:
-        lab.flush(broker)
-        output.note(f"broker {broker} has flushed its logs")
-
-
-@app.command(**on_this_machine(ONLY_SIMULATED))
-def expire(ctx: typer.Context, brokers: Brokers, *, directory: Directory = None) -> None:
-    """Have the controller give brokers up now, not when their sessions end.
-
-    A broker that is well is unfenced again with its next heartbeat.
-
-    Examples:
-      kelr lab expire 2
-    """
-    output = open_output(ctx)
-    lab = simulated(directory, "expire")
-    for broker in brokers:
-        lab.expire(broker)
-        output.note(f"the controller has fenced broker {broker}")
 
 
 @app.command(**on_this_machine(NO_LAB))

@@ -179,7 +179,7 @@ REAL = (
 LIKE_OTHERS = {
     "context current", "context delete", "context remove", "context show", "context use", "options",
     "fleet assess", "fleet exposure", "fleet report",
-    "lab advance", "lab allow", "lab deny", "lab expire", "lab fault", "lab flush", "lab heal", "lab lose-cache",
+    "lab advance", "lab allow", "lab deny", "lab fault", "lab heal",
     "lab partition", "lab resume",
 }  # fmt: skip
 """Not pressed: a file is read or written as for `context add`; Spark runs as for `fleet ingest`; one request to a

@@ -26,7 +26,7 @@ def open_simulated(directory: Path, what: str) -> SimulatedLab:
     """The simulated lab that runs in this directory.
 
     Args:
-        what: what is wanted of it, for the error, such as ``lose-cache``.
+        what: what is wanted of it, for the error, such as ``fault``.
 
     Raises:
         LabError: there is none, or the lab is a real one, which cannot do that.

@@ -74,7 +74,7 @@ def occupied(ground: Ground) -> None:
 
 def real(ground: Ground) -> None:
     ground.file("lab.json", json.dumps({"format": STATE_FORMAT, "kind": "kafka"}))
-    open_simulated(ground.path, "lose-cache")
+    open_simulated(ground.path, "fault")
 
 
 def damaged(ground: Ground) -> None:

@@ -132,14 +132,19 @@ class Operator:
     # Processes.
 
     def kill(self, arguments: Arguments) -> Result:
-        """A process dies; a broker's with its machine's page cache on request."""
+        """A process dies. With `power_loss` a broker's machine loses its power, whether the process runs or not: what
+        was not flushed is gone."""
         controller = self._controller(arguments)
         if controller is not None:
             self.server.world.kill_controller(controller)
             return {}
         broker, power_loss = self._broker(arguments), flag(arguments, "power_loss")
         no_more(arguments)
-        self.running.kill(broker, power_loss=power_loss)
+        if power_loss:
+            self.running.lose_cache(broker)
+            self._disk_changed(broker)
+        else:
+            self.running.kill(broker)
         return {}
 
     def stop(self, arguments: Arguments) -> Result:
@@ -153,15 +158,6 @@ class Operator:
             self.server.world.start_controller(controller)
             return {}
         return self._to_a_broker(arguments, self._start)
-
-    def lose_cache(self, arguments: Arguments) -> Result:
-        """A broker's machine loses its power: a process that runs dies, and what was not flushed is gone."""
-
-        def lost(broker: int) -> None:
-            self.running.lose_cache(broker)
-            self._disk_changed(broker)
-
-        return self._to_a_broker(arguments, lost)
 
     def expire(self, arguments: Arguments) -> Result:
         """The controller gives up on a broker now."""
@@ -387,7 +383,6 @@ VERBS: Mapping[str, Callable[[Operator, Arguments], Result]] = {
     "kill": Operator.kill,
     "stop": Operator.stop,
     "start": Operator.start,
-    "lose-cache": Operator.lose_cache,
     "expire": Operator.expire,
     "pause": Operator.pause,
     "go-on": Operator.go_on,

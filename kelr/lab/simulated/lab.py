@@ -204,7 +204,7 @@ class SimulatedLab(AnyLab):
         return any(node["node"] == broker and node["running"] for node in self.ask("status")["nodes"])
 
     def kill(self, broker: int, *, power_loss: bool = False) -> None:
-        """The broker is gone at once; with `power_loss` its machine's page cache is lost, and what was not flushed."""
+        """The broker is gone at once; with `power_loss`, also where it is down, what was not flushed is lost."""
         self.ask("kill", broker=broker, power_loss=power_loss)
 
     def kill_controller(self, node: int) -> None:
@@ -272,10 +272,6 @@ class SimulatedLab(AnyLab):
     def cut_tail(self, broker: int, topic: str, partition: int, *, batches: int) -> CutTail:
         cut = self.ask("cut", broker=broker, topic=topic, partition=partition, batches=batches)
         return CutTail(broker, topic, partition, cut["from_offset"], cut["to_offset"], batches)
-
-    def lose_cache(self, broker: int) -> None:
-        """The broker's machine loses its power: a process that runs dies, and what was not flushed is gone."""
-        self.ask("lose-cache", broker=broker)
 
     def flush(self, broker: int) -> None:
         """The broker writes everything to its disk."""
