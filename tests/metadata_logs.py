@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kelr.lab.simulated.batches import NewRecord, encoded, placed
+from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.protocol import metadata_records as metadata
 from kelr.sources.records.crc32c import crc32c
 

@@ -7,11 +7,10 @@ from itertools import pairwise
 from kelr.controller import events
 from kelr.model import EpochEnd, NotHeard, ReplicaLog, Unheard
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.language import Directive
-from kelr.simulation.logs import Acks
-from kelr.simulation.reading import (
+from kelr.simulation.language import (
     MAX_BROKERS,
     MAX_RECORDS,
+    Directive,
     Result,
     Spec,
     address,
@@ -25,6 +24,7 @@ from kelr.simulation.reading import (
     replica,
     rest,
 )
+from kelr.simulation.logs import Acks
 from kelr.simulation.words import NOTHING_CHANGES, changed_logs, committed_line, log_text, outcome_lines
 
 

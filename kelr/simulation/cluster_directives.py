@@ -8,14 +8,15 @@ from dataclasses import replace
 from kelr.controller import Configs, ControllerState, RecoveryStrategy, events, strategy_named
 from kelr.model import PartitionState
 from kelr.simulation.cluster import SimulatedCluster, started
-from kelr.simulation.language import Directive, cut
-from kelr.simulation.reading import (
+from kelr.simulation.language import (
     MAX_PARTITIONS,
     MAX_REPLICAS,
+    Directive,
     Result,
     Spec,
     address,
     argument,
+    cut,
     duration_ms,
     named,
     rest,

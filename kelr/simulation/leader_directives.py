@@ -17,8 +17,20 @@ from kelr.controller.recovery.rules import recovery_of
 from kelr.engine import decide
 from kelr.model import ElectedBy, ElectionType, TopicPartition
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.language import Directive, cut
-from kelr.simulation.reading import Result, Spec, address, addresses, brokers, duration_ms, others, replica, rest, rules
+from kelr.simulation.language import (
+    Directive,
+    Result,
+    Spec,
+    address,
+    addresses,
+    brokers,
+    cut,
+    duration_ms,
+    others,
+    replica,
+    rest,
+    rules,
+)
 from kelr.simulation.replication import caught_up
 from kelr.simulation.words import (
     FIELDS,

@@ -15,8 +15,16 @@ from kelr.simulation import (
     leader_directives,
 )
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.language import NOTHING_TO_SAY, Directive, Scenario, ScenarioError, cut, directives_of, render
-from kelr.simulation.reading import Spec
+from kelr.simulation.language import (
+    NOTHING_TO_SAY,
+    Directive,
+    Scenario,
+    ScenarioError,
+    Spec,
+    cut,
+    directives_of,
+    render,
+)
 from kelr.simulation.replication import Replication
 
 Done = TypeVar("Done")

@@ -11,8 +11,8 @@ import pytest
 
 from kelr.controller import events
 from kelr.lab import Lab, wire
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.story import create_topic

@@ -18,9 +18,9 @@ import pytest
 from kelr.controller import events
 from kelr.lab import Lab, wire
 from kelr.lab.simulated import disks
-from kelr.lab.simulated.batches import NewRecord, encoded
-from kelr.lab.simulated.clock import MachineClock
+from kelr.lab.simulated.contents import NewRecord, encoded
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.story import create_topic
 from kelr.model import LogAnswer, NotHeard, PartitionState, TopicPartition, select

@@ -11,7 +11,7 @@ import pytest
 
 from kelr.commands.moments import read_moment
 from kelr.errors import UsageError
-from kelr.lab.simulated.batches import NewRecord, encoded, placed
+from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.replay.history import Moment
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr

@@ -13,9 +13,9 @@ import pytest
 
 from kelr.controller import events
 from kelr.lab.simulated import server as servers
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.connection import Connection
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.model import PartitionState, TopicPartition

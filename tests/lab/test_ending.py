@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.world import World
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from kelr.controller import Election
 from kelr.engine.planning import plan_of, stock_files
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.world import Denied, World
 from kelr.model import LOG_TYPES, ElectionType, Method, Plan, Selection, Target, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Ended

@@ -10,11 +10,10 @@ from typing import Self, TypeVar
 
 from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.processes import free_ports
-from kelr.lab.simulated.clock import Clock, MachineClock
 from kelr.lab.simulated.control import ControlServer, Operator
 from kelr.lab.simulated.faults import Fault
 from kelr.lab.simulated.handlers import apis_of
-from kelr.lab.simulated.server import IDLE_S, Server, serving
+from kelr.lab.simulated.server import IDLE_S, Clock, MachineClock, Server, serving
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import HOST, World
 

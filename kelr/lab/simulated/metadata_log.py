@@ -23,7 +23,7 @@ from uuid import UUID
 from kelr.controller import Configs, ControllerFailedOver, ControllerState, RecoveryEvent, Registration, Stepped, events
 from kelr.controller.reach import NONE
 from kelr.controller.state import ELECTION_CONFIGS
-from kelr.lab.simulated.batches import NewRecord, encoded, placed
+from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,

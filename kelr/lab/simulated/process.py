@@ -17,11 +17,10 @@ from pathlib import Path
 
 from kelr.controller import recovery_metrics
 from kelr.errors import KelrError
-from kelr.lab.simulated.clock import Clock, MachineClock, VirtualClock
 from kelr.lab.simulated.control import ControlServer, Operator
 from kelr.lab.simulated.disks import DiskKeeper
 from kelr.lab.simulated.handlers import apis_of
-from kelr.lab.simulated.server import Server, serving
+from kelr.lab.simulated.server import Clock, MachineClock, Server, VirtualClock, serving
 from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedState, load_simulated
 from kelr.lab.simulated.world import HOST, World
 

@@ -13,10 +13,12 @@ from kelr.replay.history.entries import (
     Entry,
     PartitionEntry,
     PartitionsEntry,
+    PartitionSummary,
     ReassignmentStep,
     Restart,
+    Span,
+    Trouble,
 )
-from kelr.replay.history.spans import PartitionSummary, Span, Trouble
 from kelr.replay.history.telling import History
 from kelr.replay.history.window import Carried, Interest, Memory, Moment, Window, grouped
 

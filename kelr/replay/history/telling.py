@@ -28,8 +28,9 @@ from kelr.replay.history.entries import (
     Election,
     Entry,
     PartitionEntry,
+    PartitionSummary,
+    Summaries,
 )
-from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Carried, Interest, Memory, Window
 from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
 from kelr.replay.packed import Folding, IdleRun, PackedChanges, address_of

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kelr.lab import wire
-from kelr.lab.simulated.batches import NewRecord, encoded
+from kelr.lab.simulated.contents import NewRecord, encoded
 from kelr.protocol.error_codes import error_name
 from kelr.protocol.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest, ProduceRequest
 

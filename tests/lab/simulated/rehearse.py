@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.protocol.dialects import Dialect

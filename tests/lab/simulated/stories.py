@@ -10,8 +10,8 @@ from typing import Any
 
 from kelr.controller import events
 from kelr.lab import wire
-from kelr.lab.simulated.clock import Clock, VirtualClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import Clock, VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.model import PartitionState, TopicPartition

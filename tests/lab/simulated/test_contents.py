@@ -11,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.lab.simulated.batches import NewRecord, cut, encoded, placed, stamped
-from kelr.lab.simulated.contents import MADE_UP_BATCH, Batch, Contents, made_up
+from kelr.lab.simulated.contents import (
+    MADE_UP_BATCH,
+    Batch,
+    Contents,
+    NewRecord,
+    cut,
+    encoded,
+    made_up,
+    placed,
+    stamped,
+)
 from kelr.simulation.logs import Acks, Record, SimulatedLog, appended, trimmed, truncated
 from kelr.sources.records.batches import HEADER_SIZE, BatchRun, Compression, StopKind, TimestampType, read_header
 from kelr.sources.records.crc32c import crc32c

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kelr.controller import events
 from kelr.errors import LabError, UsageError
 from kelr.lab.simulated import lab
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.control import MOST_LINE_BYTES, VERBS
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.world import Denied
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition

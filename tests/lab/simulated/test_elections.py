@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kelr.controller import RULE_SETS, events
 from kelr.engine import decide
 from kelr.lab import wire
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied
 from kelr.lab.spec import CONTROLLER_ID

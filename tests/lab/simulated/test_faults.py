@@ -13,11 +13,11 @@ import pytest
 
 from kelr.controller import events
 from kelr.lab import wire
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.connection import failed_answer, with_errors
 from kelr.lab.simulated.faults import Fault, FaultKind, Faults, noise
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.protocol.dialects import Dialect
 from kelr.protocol.error_codes import error_name

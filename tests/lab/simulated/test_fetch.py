@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from kelr.controller import events
 from kelr.lab import wire
-from kelr.lab.simulated.clock import MachineClock, VirtualClock
 from kelr.lab.simulated.contents import made_up
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.replicas import epochs
+from kelr.lab.simulated.server import MachineClock, VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied, World
 from kelr.model import ReplicaLog, TopicPartition, select

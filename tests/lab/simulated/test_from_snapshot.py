@@ -14,9 +14,9 @@ from kelr.controller import RULE_SETS, RuleSet, rule_set
 from kelr.engine import decide
 from kelr.engine.logs import agreement
 from kelr.errors import UsageError
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.from_snapshot import FEWEST_EACH, from_snapshot, spec_of
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.lab.spec import CONTROLLER_ID

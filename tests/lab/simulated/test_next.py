@@ -13,8 +13,8 @@ import pytest
 
 from kelr.commands.main import main
 from kelr.lab.simulated import disks
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from tests.lab.simulated.data import batch, produce
 from tests.lab.simulated.stories import ORDERS, cluster, eventually
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kelr.commands.main import main
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.control import Operator
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from tests.lab.simulated.stories import cluster, eventually
 
 PLAN = "plan.json"

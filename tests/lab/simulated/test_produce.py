@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from kelr.controller import events
 from kelr.lab import wire
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.contents import REMEMBERED, Contents, ProducerStates, Sent
 from kelr.lab.simulated.handlers.produce import Refused, Sending, append
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied, World
 from kelr.model import TopicPartition

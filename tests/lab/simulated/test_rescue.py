@@ -10,8 +10,8 @@ import pytest
 
 from kelr.commands.main import main
 from kelr.lab.simulated import disks
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.world import World
 from kelr.rescue.archive import open_dump
 from tests.lab.simulated.data import batch, fetch, produce

@@ -20,9 +20,9 @@ from kelr.lab import wire
 from kelr.lab.simulated import connection as connections
 from kelr.lab.simulated import server as servers
 from kelr.lab.simulated.api import Answer, Apis, Call, Later
-from kelr.lab.simulated.clock import VirtualClock
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import VirtualClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.protocol.frames import request_frame

@@ -12,9 +12,9 @@ import pytest
 
 from kelr.commands.generate import command_line, every
 from kelr.commands.main import main
-from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.connection import Connection
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.server import MachineClock
 from kelr.sources.live.changes import LiveHand
 from tests.lab.simulated.data import batch, produce
 from tests.lab.simulated.stories import ORDERS, cluster, eventually

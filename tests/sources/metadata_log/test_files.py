@@ -320,7 +320,7 @@ def test_logs_of_different_clusters_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_topic_s_segment_is_no_metadata_log(tmp_path: Path) -> None:
-    from kelr.lab.simulated.batches import NewRecord, encoded, placed  # noqa: PLC0415
+    from kelr.lab.simulated.contents import NewRecord, encoded, placed  # noqa: PLC0415
 
     for number, value in enumerate((b"a cup of tea", b"\x01\x63\x00", b"")):
         directory = tmp_path / str(number) / "orders-0"

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from kelr.errors import BadInputError, UsageError
-from kelr.lab.simulated.batches import NewRecord, encoded, placed
+from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.model import BrokerStatus, NotHeard, Selection, Unheard, select
 from kelr.model.cluster import ConfigSource
 from kelr.sources.base import take_snapshot

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import cramjam
 
-from kelr.lab.simulated.batches import NewRecord, encoded, placed
+from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.protocol import metadata_records as metadata
 from kelr.sources.records.batches import HEADER_SIZE, Compression
 from kelr.sources.records.crc32c import crc32c

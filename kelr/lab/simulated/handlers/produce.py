@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, code
-from kelr.lab.simulated.batches import stamped
-from kelr.lab.simulated.contents import Sent
+from kelr.lab.simulated.contents import Sent, stamped
 from kelr.lab.simulated.replicas import NONE, CurrentLeaders, Replica, hosted, known
 from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
