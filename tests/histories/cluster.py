@@ -163,6 +163,12 @@ class Cluster:
         """The broker's process ends."""
         self._become(self.standing.stopped(broker))
 
+    def fence(self, broker: int) -> None:
+        """The controller has not heard of the broker for too long."""
+        if broker not in self.now.down:
+            self.time.note("controller", f"fences {broker}")
+        self.after(events.BrokerFenced(broker))
+
     def after(self, event: events.Event) -> str:
         """The controller handles an event; Kafka's name of the error."""
         standing, done = self.standing.after(event)
@@ -337,8 +343,7 @@ class Connection:
             return
         kind_of_end, after_s = struck
         process.elapse(after_s)
-        process.given_up = True
-        process.strike(kind_of_end, f"wait for {kind}")
+        process.give_up(kind_of_end, kind)
 
 
 class HistorySource(SnapshotSource):

@@ -111,7 +111,7 @@ class _History:
         for host in self.hosts:
             who = next(one for one in self.operators if one.host is host)
             for path in host.saved:
-                who.replay(0.0, path)
+                who.replay(path)
 
     def _host(self, name: str) -> Host:
         blocks = self.chance.choose(f"blocks of {name}", lambda random: random.choice((None, True)))

@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -190,7 +191,7 @@ class Process(Ground):
         if self._torn:
             self.dead = self.killed = True
             raise Killed(name)
-        struck = self._chance.choose(f"{self.who.user}'s seams", self._draw)
+        struck = self._chance.choose(f"{self.who.user}'s seams", partial(self._draw, _likelihood(name)))
         if struck is None:
             return
         kind, _, how_much = struck.partition(" by ")
@@ -215,6 +216,11 @@ class Process(Ground):
             self.elapse(float(how_much))
         elif kind == "clock":
             self.host.set_by_ms += int(how_much) * 1000
+
+    def give_up(self, kind: str, request: str) -> None:
+        """Somebody who has waited long enough for the answer to a request ends it."""
+        self.given_up = True
+        self.strike(kind, f"wait for {request}")
 
     def kill(self) -> None:
         """Of another process: this one is gone."""
@@ -246,7 +252,9 @@ class Process(Ground):
         if path.parent.name == "journals":
             self.journal = path
         self.seam(f"{call} {_kind(path)}")
-        failure = self._chance.choose(f"{self.who.user}'s disk", self._draw_failure)
+        failure = self._chance.choose(
+            f"{self.who.user}'s disk", partial(self._draw_failure, self._failing(_kind(path)))
+        )
         if failure is None or call not in {"write", "fsync"}:
             return None
         self.host.time.note(self.name, f"{failure} at {call} {_kind(path)}")
@@ -264,8 +272,14 @@ class Process(Ground):
             return int(failure.removeprefix("torn "))
         return None
 
-    def _draw_failure(self, random: Random) -> str | None:
-        if random.random() >= 0.02 * self._strength:
+    def _failing(self, kind: str) -> float:
+        """How often the disk fails at a file of this kind: oftener at what is seldom written."""
+        if kind == "journal" and _line(self.files.writing) != "line in the middle":
+            return 0.1
+        return {"replay journal": 0.5, "audit log": 0.1}.get(kind, 0.02)
+
+    def _draw_failure(self, likelihood: float, random: Random) -> str | None:
+        if random.random() >= likelihood * self._strength:
             return None
         return random.choice(("EIO", "ENOSPC", "torn 1", "torn 60", "torn 4096"))
 
@@ -273,9 +287,8 @@ class Process(Ground):
         if self.dead:
             raise Killed(what)
 
-    def _draw(self, random: Random) -> str | None:
-        # A rescue has few moments, and few histories have one.
-        if random.random() >= (0.2 if self.command.startswith("rescue") else 0.05) * self._strength:
+    def _draw(self, likelihood: float, random: Random) -> str | None:
+        if random.random() >= likelihood * self._strength:
             return None
         kind = random.choices(("kill", "power cut", "Ctrl-C", "suspend", "clock"), (4, 2, 3, 1, 1))[0]
         if kind == "suspend":
@@ -283,6 +296,13 @@ class Process(Ground):
         if kind == "clock":
             return f"clock by {random.choice((1, 10, 90, 3600)) * random.choice((-1, 1))}"
         return kind
+
+
+def _likelihood(moment: str) -> float:
+    """How often something happens at a moment: oftener at those that few histories come to."""
+    if moment.endswith(("produce", "config", "replay journal", "rescue file", "fsync part", "unlink part")):
+        return 0.5
+    return 0.15 if moment.startswith(("before ", "after ")) or moment.endswith(("part", "fetch", "audit log")) else 0.05
 
 
 def _kind(path: Path) -> str:

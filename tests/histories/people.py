@@ -82,6 +82,9 @@ class Operator:
         set_by_s = self.chance.choose(f"{name}'s clock", lambda random: random.choice((None, 90, 90, 3600, -90)))
         self.host.set_by_ms += (set_by_s or 0) * 1000
         self.cluster.time.wait(1)
+        if self.told[-1].process.command == "rescue replay":
+            self.replay()
+            return
         mends = self.chance.choose(f"{name}'s mends", lambda random: random.choice((None, "undo")))
         self.put_right(undo if mends == "undo" else resume, strength)
 
@@ -96,7 +99,7 @@ class Operator:
         elif choice == "elect":
             self.run("elect", self._elect_at_once, strength)
         elif choice == "replay" and self.host.saved:
-            self.replay(strength)
+            self.replay()
         else:
             self._plan_and_apply(strength)
 
@@ -159,7 +162,7 @@ class Operator:
                 self._dump(plans[0], strength)
             self.run("recover apply", apply, strength)
             if dumps == "then replay" and self.host.saved:
-                self.replay(strength)
+                self.replay()
 
     def _dump(self, plan: Plan, strength: float) -> None:
         """Save what the plan gives up."""
@@ -174,18 +177,33 @@ class Operator:
         if isinstance(told.result, Dumped) and told.result.manifest is not None:
             self.host.saved.append(path)
 
-    def replay(self, strength: float, path: Path | None = None) -> None:
+    def replay(self, path: Path | None = None) -> None:
         """Produce again what a rescue file holds, once followers had their time to catch up."""
         name = self.who.user
+        self.records.replayed_from = self.records.replayed_from or self.host.name
+        if self.records.replayed_from != self.host.name and not self.cluster.well:
+            return
         left = self.chance.choose(f"{name}'s writes", lambda random: random.choice((None, None, 1, 4)))
         self.cluster.time.wait(self.chance.choose(f"{name}'s replays", _draw_before_replay) or 5)
         self.cluster.followers_catch_up(left or 0)
         path = path or self.host.saved[-1]
 
         def work(process: Process) -> Replayed:
-            return replay_records(process, Connection(self.cluster, process, self.asked), self.records, path)
+            connection = Connection(self.cluster, process, self.asked)
+            return replay_records(process, connection, self.records, path, partial(self._read, process))
 
-        self.run("rescue replay", work, strength)
+        lost = None if self.cluster.well else self.chance.choose(f"{name}'s bad luck", _draw_bad_luck)
+        if lost is not None:
+            after_s, broker = lost
+            self.cluster.time.at(self.cluster.time.now_s + after_s, partial(self.cluster.fence, broker))
+        # Where commands before it are struck often, few histories come to a replay.
+        self.run("rescue replay", work, 0.0 if self.cluster.well else self.chance.strength("seams of replays"))
+
+    def _read(self, process: Process) -> None:
+        """Look at what is shown, before saying yes to it."""
+        takes_s = self.chance.choose(f"{self.who.user}'s reading", lambda random: random.choice((None, 10, 60)))
+        if takes_s is not None:
+            process.elapse(takes_s)
 
     def _wishes(self) -> Mapping[TopicPartition, Wish]:
         wishes = {STEADY: Wish(ElectionType.PREFERRED)}
@@ -235,6 +253,7 @@ class Operator:
     def _hold(self, process: Process) -> Held:
         common = self._common(process)
         price = price_of_hold(TOPIC, source=common["source"], clock_ms=process.now_ms)
+        self._read(process)
         return hold_topic(price, **common, force_reason="it is to stay down")
 
     def _common(self, process: Process) -> dict[str, Any]:
@@ -264,11 +283,18 @@ def _draw_options(random: Random) -> dict[str, Any] | None:
 
 
 def _draw_dump(random: Random) -> str | None:
-    return random.choice((None, None, None, None, None, "then replay", "then replay", "only"))
+    return random.choice((None, None, None, None, "then replay", "then replay", "then replay", "only"))
 
 
 def _draw_before_replay(random: Random) -> float | None:
     return random.choice((None, None, 0.1, 60))
+
+
+def _draw_bad_luck(random: Random) -> list[Any] | None:
+    """A broker hangs right when a replay looks at its leader, is read, or produces."""
+    if random.random() >= 0.3:
+        return None
+    return [random.choice((0.1, 0.3, 0.6, 5, 10.2, 10.5, 60.2, 60.5)), random.choice(BROKERS)]
 
 
 def _draw_election(random: Random) -> list[Any] | None:
@@ -311,11 +337,11 @@ class Fate:
     def _dies(self, broker: int) -> None:
         if broker not in self.cluster.now.down:
             self.cluster.stop(broker)
-            self.cluster.after(events.BrokerFenced(broker))
+            self.cluster.fence(broker)
 
     def _hangs(self, broker: int) -> None:
         if broker not in self.cluster.now.down:
-            self.cluster.after(events.BrokerFenced(broker))
+            self.cluster.fence(broker)
 
     def _returns(self, broker: int, clean: bool) -> None:
         if broker in self.cluster.now.down:

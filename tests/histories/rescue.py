@@ -62,6 +62,9 @@ class Records:
     """Told of what must not be."""
     contents: dict[int, Contents] = field(default_factory=dict)
     """By id, of what was replayed; all others have their id as their value, and no headers."""
+    replayed_from: str | None = None
+    """The host from which records are replayed while things go wrong: two are not kept apart, and docs/rescue.md says
+    so."""
 
     def of(self, number: int) -> Contents:
         return self.contents.get(number) or (b"%d" % number, ())
@@ -164,6 +167,8 @@ class HistoryProducer:
         self._sent: list[tuple[OutgoingRecord, Settled]] = []
         self._failed: str | None = None
         self._answered = False
+        self._given_up: tuple[str, float] | None = None
+        """How somebody ends the process who gets no answer to what is under way, and when."""
 
     def hand_over(self, record: OutgoingRecord, settled: Settled) -> str | None:
         if self._failed is None:
@@ -175,6 +180,8 @@ class HistoryProducer:
             self._send()
         if self._sent:
             self._process.elapse(seconds)
+        if self._sent and self._given_up is not None and self._given_up[1] <= self._time.now_s:
+            self._process.give_up(self._given_up[0], "produce")
         if self._answered:
             self._answered = False
             self._process.seam("after produce")
@@ -194,6 +201,10 @@ class HistoryProducer:
         request = [one for one, _ in self._sent]
         ends_s = time.now_s + TIMEOUT_S
         cluster.sent("produce", word)
+        self._given_up = None
+        if word and word != "error":
+            struck = cluster.chance.choose(f"{process.who.user}'s impatience to produce", cluster.draw_impatience)
+            self._given_up = None if struck is None else (struck[0], time.now_s + struck[1])
         if word == "error":
             time.at(time.now_s + QUICK_S, partial(self._fail, detail))
             return
@@ -276,9 +287,9 @@ class HistoryProducer:
             settled(error, -1)
 
     def _draw(self, random: Random) -> str | None:
-        if random.random() >= 0.4 * self._cluster.strength:
+        if random.random() >= 0.8 * self._cluster.strength:
             return None
-        kind = random.choice(PRODUCE_FAULTS)
+        kind = random.choice((*PRODUCE_FAULTS, "late", "late"))
         if kind == "late":
             return f"late {random.choice((1, 3, LATEST_PRODUCE_S))}"
         return f"error {random.choice(REFUSED_BY_BROKER)}" if kind == "error" else kind
@@ -391,8 +402,10 @@ def saved_values(files: Files, path: Path) -> dict[TopicPartition, set[bytes]]:
     return found
 
 
-def replay_records(process: Process, connection: Connection, records: Records, path: Path) -> Replayed:
-    """As `kelr.commands.replaying.replay_records` does it, without the showing, the asking and the audit lines."""
+def replay_records(
+    process: Process, connection: Connection, records: Records, path: Path, ask: Callable[[], None]
+) -> Replayed:
+    """As `kelr.commands.replaying.replay_records` does it, without the showing and the audit lines."""
     source, options = RescueSource(connection, records), ReplayOptions()
     with open_dump(path, process.files) as saved:
         cluster_id = source.cluster().cluster_id
@@ -414,6 +427,7 @@ def replay_records(process: Process, connection: Connection, records: Records, p
                 if journal.resumed:
                     journal.finish(one.source for one in plan.partitions)
                 return Replayed(path, plan)
+            ask()
             replay = Replay(
                 plan,
                 saved,

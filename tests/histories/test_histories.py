@@ -16,7 +16,7 @@ from tests.histories.history import play
 from tests.histories.shrink import shrunk
 from tests.histories.sometimes import missed, wanted
 
-SAMPLE = 1000
+SAMPLE = 3000
 """`make histories` plays more."""
 
 

@@ -111,12 +111,12 @@ def _ages_by_the_wall_clock(patch: Patch) -> None:
 
 
 DEFECTS = {
-    _no_cut_of_a_torn_line: 129,
+    _no_cut_of_a_torn_line: 318,
     _no_line_before_an_election: 0,
     _no_line_before_an_order: 1,
     _no_line_before_a_config: 3,
     _nothing_is_synced: 0,
-    _journal_before_audit: 23,
+    _journal_before_audit: 45,
     _no_wait_for_late_requests: 162,
     _no_wait_for_late_configs: 13,
     _interrupted_in_the_last_read: 45,
