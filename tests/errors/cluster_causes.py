@@ -22,6 +22,7 @@ from tests.metadata_logs import story
 from tests.sources import fake_gssapi
 from tests.sources.fake_cluster import KAFKA_2_4, FakeCluster, FakeTransport
 from tests.sources.fake_quorum import FakeControllers, FakeQuorum
+from tests.still_ground import StillGround
 
 CLOSED = Failure(FailureKind.UNREACHABLE, "connection closed")
 ALERT = Failure(FailureKind.UNREACHABLE, "SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED")
@@ -40,7 +41,7 @@ class Silent:
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
-        self.paused_s = 0.0
+        self.ground = StillGround()
 
     def bootstrap_nodes(self) -> Mapping[str, NodeAddress]:
         return {"bootstrap-0": NodeAddress("kafka-1", 9092)}
@@ -53,12 +54,6 @@ class Silent:
 
     def exchange(self, *_: Any, **__: Any) -> Failure:
         return self.failure
-
-    def pause(self, seconds: float) -> None:
-        self.paused_s += seconds
-
-    def now_s(self) -> float:
-        return self.paused_s
 
 
 def reached(failure: Failure, speaks: PortSpeaks, protocol: str = "PLAINTEXT") -> Cause:

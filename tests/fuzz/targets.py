@@ -37,6 +37,7 @@ from kelr.sources.records.records import read_records
 from kelr.sources.unwanted import Look, Unwanted
 from tests.fuzz.hostile import makes_sense
 from tests.fuzz.messages import answers
+from tests.still_ground import StillGround
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 STATE = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), topic_id=TOPIC_ID)
@@ -89,6 +90,7 @@ class _Broker:
 
     def __init__(self, data: bytes) -> None:
         self._pieces = _pieces(data)
+        self.ground = StillGround()
         self.asked = 0
 
     def answer(self, request: Any) -> Any:
@@ -103,12 +105,6 @@ class _Broker:
 
     def exchange(self, _node: Any, request: Any, **_: Any) -> Any:
         return self.answer(request)
-
-    def pause(self, _seconds: float) -> None:
-        """None."""
-
-    def now_s(self) -> float:
-        return 0.0
 
 
 @cache

@@ -181,19 +181,6 @@ class World:
         return Wish(ElectionType.DESIGNATION, 2) if at.topic == TOPIC else Wish(ElectionType.PREFERRED)
 
 
-class StillGround(Ground):
-    """Time that only waiting moves."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-
-    def moment(self) -> Moment:
-        return Moment(None, round(1000 * sum(self.slept)))
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-
 class SimulatedGround(Ground):
     """The clocks of a world, and waiting in it."""
 

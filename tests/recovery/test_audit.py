@@ -16,7 +16,7 @@ from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.audited import Recorded, recorded_elections
 from kelr.recovery.places import audit_file
-from tests.recovery.simulated import StillGround
+from tests.still_ground import StillGround
 
 
 def _record(at_ms: int, topic: str = "orders", **more: object) -> AuditRecord:

@@ -35,7 +35,7 @@ from kelr.recovery.gather import (
 from kelr.sources.base import Page, Progress
 from kelr.sources.memory import MemorySource
 from tests.incident import CLUSTER, INCIDENT, LOGS
-from tests.recovery.simulated import StillGround
+from tests.still_ground import StillGround
 
 AT = TopicPartition("orders", 1)
 ONE = selection_of([AT])

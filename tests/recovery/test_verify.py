@@ -30,7 +30,8 @@ from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
-from tests.recovery.simulated import SimulatedSource, StillGround, World, dies, leaderless, returns, silence
+from tests.recovery.simulated import SimulatedSource, World, dies, leaderless, returns, silence
+from tests.still_ground import StillGround
 
 
 @dataclass

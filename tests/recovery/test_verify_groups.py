@@ -13,6 +13,7 @@ from kelr.model import TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
 from kelr.sources.live.groups import GROUPS_A_REQUEST, GroupReader
 from kelr.sources.live.transport import Dialogue, Failure, FailureKind, Pause
+from tests.still_ground import StillGround
 
 AT, OTHER = TopicPartition("orders", 1), TopicPartition("payments", 0)
 NOT_COORDINATOR, LOADING, NOT_AVAILABLE = 16, 14, 15
@@ -42,7 +43,7 @@ class Brokers:
     """The newest version of a request that these brokers know."""
     asked: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    paused_s: float = 0.0
+    ground: StillGround = field(default_factory=StillGround)
 
     def exchange(self, node: Any, request: Any, **_timeout: float | None) -> Any:
         name = request.name
@@ -64,12 +65,6 @@ class Brokers:
     def run(self, dialogues: Mapping[Any, Callable[[], Dialogue[Any]]]) -> Mapping[Any, Any]:
         return {node: self._hold(node, start()) for node, start in dialogues.items()}
 
-    def pause(self, seconds: float) -> None:
-        self.paused_s += seconds
-
-    def now_s(self) -> float:
-        return self.paused_s
-
     def _hold(self, node: Any, dialogue: Dialogue[Any]) -> Any:
         answer: Any = None
         while True:
@@ -78,7 +73,7 @@ class Brokers:
             except StopIteration as end:
                 return end.value
             if isinstance(wanted, Pause):
-                self.pause(wanted.seconds)
+                self.ground.sleep(wanted.seconds)
                 answer = None
             else:
                 answer = self.exchange(node, wanted.request)
@@ -203,13 +198,13 @@ def test_a_coordinator_that_stays_away_is_asked_until_the_time_is_up() -> None:
         "loading": Unread("COORDINATOR_LOAD_IN_PROGRESS", passing=True),
         "none": Unread("COORDINATOR_NOT_AVAILABLE", passing=True),
     }
-    assert 0.5 <= brokers.paused_s <= 1
+    assert 0.5 <= sum(brokers.ground.slept) <= 1
 
 
 def test_a_coordinator_that_hangs_is_waited_for_once() -> None:
     groups = {f"g{number:03}": (number, -1) for number in range(GROUPS_A_REQUEST + 1)}
     brokers = Brokers(dict(groups), fetches={1: SILENT})
-    brokers.pause = lambda seconds: setattr(brokers, "paused_s", brokers.paused_s + 5 * seconds)  # type: ignore[method-assign]
+    brokers.ground.sleep = lambda seconds: brokers.ground.slept.append(5 * seconds)  # type: ignore[method-assign]
     found = read_all(brokers)
     assert set(found.unread.values()) == {Unread("no answer in time", passing=True)}
     assert (len(found.unread), found.offsets) == (201, {})

@@ -28,10 +28,10 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.records.stream import RawBatch
-from tests.recovery.simulated import StillGround
 from tests.rescue.batches import TOPIC_ID, batch, log, marker
 from tests.rescue.fake_cluster import FakeCluster, FakeProducer, KilledError, orders
 from tests.rescue.files import save, tail
+from tests.still_ground import StillGround
 
 ORDERS = TopicPartition("orders", 0)
 SETTINGS = ConnectionSettings((("127.0.0.1", 9),), timeout_s=1)

@@ -26,6 +26,7 @@ from kelr.protocol.messages import (
     MetadataResponse,
 )
 from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, NodeAddress, NodeId, Pause, Request
+from tests.still_ground import StillGround
 
 Versions = Mapping[int, int]
 """API key to the newest version that the cluster knows."""
@@ -410,7 +411,7 @@ class FakeTransport:
 
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
-        self.paused_s: list[float] = []
+        self.ground = StillGround()
         self.addresses: dict[int, NodeAddress] = {}
         self.closed = False
 
@@ -454,17 +455,11 @@ class FakeTransport:
             except StopIteration as end:
                 return end.value
             if isinstance(wanted, Pause):
-                self.pause(wanted.seconds)
+                self.ground.sleep(wanted.seconds)
                 answer = None
             else:
                 assert isinstance(wanted, Ask)
                 answer = self.exchange(node, wanted.request, timeout_s=wanted.timeout_s)
-
-    def pause(self, seconds: float) -> None:
-        self.paused_s.append(seconds)
-
-    def now_s(self) -> float:
-        return sum(self.paused_s)
 
     def add_nodes(self, nodes: Mapping[int, NodeAddress], *, cluster_id: str | None = None) -> None:  # noqa: ARG002
         self.addresses = dict(nodes)

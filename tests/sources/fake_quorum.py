@@ -11,6 +11,7 @@ from typing import Any
 
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, NodeId, Request
 from kelr.sources.records.batches import BatchRun
+from tests.still_ground import StillGround
 
 CODES = {
     "NONE": 0,
@@ -205,7 +206,7 @@ class FakeControllers:
         self._quorum = quorum
         self._bootstrap = {f"bootstrap-{at}": node for at, node in enumerate(bootstrap or quorum.controllers[:1])}
         self._known: dict[int, NodeAddress] = {}
-        self.paused_s = 0.0
+        self.ground = StillGround()
         self.closed = False
 
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
@@ -233,12 +234,6 @@ class FakeControllers:
                 return node, answer
             failures[node] = answer
         return failures
-
-    def pause(self, seconds: float) -> None:
-        self.paused_s += seconds
-
-    def now_s(self) -> float:
-        return self.paused_s
 
     def close(self) -> None:
         self.closed = True

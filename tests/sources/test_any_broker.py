@@ -11,6 +11,7 @@ from kelr.errors import ConnectError
 from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S, OTHER_BROKER_TIMEOUT_S, AnyBroker
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind
+from tests.still_ground import StillGround
 
 TOO_OLD = Failure(FailureKind.UNSUPPORTED, "no version in common")
 DEAD = Failure(FailureKind.UNREACHABLE, "connection refused")
@@ -22,17 +23,11 @@ class Nodes:
     def __init__(self, answers: Mapping[Any, Any]) -> None:
         self.answers = answers
         self.asked: list[Any] = []
-        self.paused_s = 0.0
+        self.ground = StillGround()
 
     def exchange(self, node: Any, _request: Any, **_timeout: float | None) -> Any:
         self.asked.append(node)
         return self.answers[node]
-
-    def pause(self, seconds: float) -> None:
-        self.paused_s += seconds
-
-    def now_s(self) -> float:
-        return self.paused_s
 
 
 def ask(answers: Mapping[Any, Any], *, timeout_s: float = 30.0) -> tuple[Any, list[Any]]:

@@ -24,7 +24,7 @@ def _hold_with(
     transport: FakeTransport, *partitions: PartitionState, lineage: bool = False
 ) -> tuple[dict[TopicPartition, LogAnswer], list[float]]:
     dialogue = BrokerDialogue(2, partitions, lineage=lineage, timeout_s=5, clock_ms=lambda: NOW_MS)
-    return transport.run({2: dialogue.hold})[2], transport.paused_s
+    return transport.run({2: dialogue.hold})[2], transport.ground.slept
 
 
 def _one(log: FakeLog, partition: PartitionState = PARTITIONS[0], **changes: Any) -> LogAnswer:

@@ -22,6 +22,7 @@ from kelr.sources.live.transport import Failure, FailureKind, Request
 from tests import kafka_python
 from tests.metadata_logs import START_MS, batch, checkpoint, leader_change, partition, shrunk, story, topic
 from tests.sources.fake_quorum import FakeControllers, FakeQuorum
+from tests.still_ground import StillGround
 
 SETTINGS = ConnectionSettings((("localhost", 9100),), timeout_s=0.3)
 THREE = (100, 101, 102)
@@ -312,7 +313,7 @@ def test_who_follows_is_told_once_that_nobody_leads_and_once_that_somebody_does(
 ) -> None:
     quorum, told, pauses = FakeQuorum(story()), list[str](), itertools.count(1)
 
-    def paused(_controllers: FakeControllers, _seconds: float) -> None:
+    def paused(_ground: StillGround, _seconds: float) -> None:
         assert len(told) == 1
         if next(pauses) == 3:
             quorum.leader, quorum.epoch = 100, quorum.epoch + 1
@@ -323,7 +324,7 @@ def test_who_follows_is_told_once_that_nobody_leads_and_once_that_somebody_does(
         assert offsets(list(itertools.islice(following, 6))) == WHOLE
         assert told == []
         monkeypatch.setattr(active_controller, "TOLD_AFTER_S", 0.0)
-        monkeypatch.setattr(FakeControllers, "pause", paused)
+        monkeypatch.setattr(StillGround, "sleep", paused)
         quorum.leader = -1
         assert offsets([next(following)]) == [(8, 9)]
     assert told == [

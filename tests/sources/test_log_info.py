@@ -126,7 +126,7 @@ def _read(
         log_info=LogInfoUse(key),
         registered_epoch=registered,
     )
-    return transport.run({2: dialogue.hold})[2], transport.paused_s
+    return transport.run({2: dialogue.hold})[2], transport.ground.slept
 
 
 def _one(cluster: FakeCluster, key: LogInfoKey | None = KIP, **options: Any) -> LogAnswer:

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.jaas import Credentials
 from kelr.sources.live import LiveSource, diagnose, names
 from kelr.sources.live.client import Client
@@ -249,18 +249,26 @@ def test_a_port_that_drips_is_probed_in_time(size: int) -> None:
     with _server(drips) as port:
         for _attempt in range(ATTEMPTS):
             began = time.monotonic()
-            found = probe_port(NodeAddress("127.0.0.1", port), timeout_s=0.6)
+            found = probe_port(NodeAddress("127.0.0.1", port), MACHINE, timeout_s=0.6)
             assert time.monotonic() - began < LIBRARY_S
             if found.speaks is not PortSpeaks.SILENCE:
                 break  # the first drop came in time
     assert found.speaks is PortSpeaks.OTHER
 
 
-def test_a_probe_whose_time_is_over_says_of_nobody_that_he_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = itertools.count()
-    with _server(silent) as port, monkeypatch.context() as patch:
-        patch.setattr(diagnose, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-        found = probe_port(NodeAddress("127.0.0.1", port), timeout_s=4.0)
+class Fast(Ground):
+    """A second later with every look at the clock."""
+
+    def __init__(self) -> None:
+        self._seconds = itertools.count()
+
+    def steady_s(self) -> float:
+        return next(self._seconds)
+
+
+def test_a_probe_whose_time_is_over_says_of_nobody_that_he_hung_up() -> None:
+    with _server(silent) as port:
+        found = probe_port(NodeAddress("127.0.0.1", port), Fast(), timeout_s=4.0)
     assert found == Probe(PortSpeaks.SILENCE)
 
 
@@ -334,7 +342,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytes
 
     monkeypatch.setattr(names.socket, "getaddrinfo", slow)
     started = time.monotonic()
-    results = look_up_all({"a.example", "b.example"}, timeout_s=0.2)
+    results = look_up_all({"a.example", "b.example"}, MACHINE, timeout_s=0.2)
     took_s = time.monotonic() - started
     release.set()
     assert {failure.kind for failure in results.values() if isinstance(failure, Failure)} == {FailureKind.TIMED_OUT}
@@ -346,7 +354,7 @@ def test_an_address_in_figures_waits_for_no_thread(monkeypatch: pytest.MonkeyPat
         raise AssertionError("nobody has to be asked for it")
 
     monkeypatch.setattr(names, "Apart", late)
-    results = look_up_all({"127.0.0.1", "::1"}, timeout_s=0.0)
+    results = look_up_all({"127.0.0.1", "::1"}, MACHINE, timeout_s=0.0)
     assert {host: [info[4][0] for info in found] for host, found in results.items() if isinstance(found, list)} == {
         "127.0.0.1": ["127.0.0.1"],
         "::1": ["::1"],

@@ -18,7 +18,6 @@ from kelr.protocol.frames import answer_head, read_request
 from kelr.protocol.messages import ApiVersionsRequest, SaslAuthenticateRequest, SaslHandshakeRequest
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.jaas import Credentials
-from kelr.sources.live import connection as connections
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.client import Client
 from kelr.sources.live.requests import api_versions
@@ -229,7 +228,7 @@ def test_a_login_that_is_about_to_end_is_not_used_any_more(monkeypatch: pytest.M
     now = [1000.0]
     lasts = {"SaslAuthenticate": lambda *_: {"session_lifetime_ms": 10_000}}
     with broker(ApiVersions=versions, **lasts) as port, connected(port) as client:
-        monkeypatch.setattr(connections.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(client.ground, "steady_s", lambda: now[0])
         for later_s in (0, 8.4, 0.2, 1):
             now[0] += later_s
             assert not isinstance(client.exchange("bootstrap-0", api_versions(), timeout_s=5), Failure)

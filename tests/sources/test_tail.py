@@ -13,6 +13,7 @@ from kelr.sources.live.tail import ATTEMPTS, TailReader
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind
 from tests.rescue.batches import batch, partition
+from tests.still_ground import StillGround
 
 Log = Sequence[RawBatch]
 OUT_OF_RANGE, FENCED, NOT_LEADER, UNAUTHORIZED = 1, 74, 6, 29
@@ -35,7 +36,7 @@ class FakeBroker:
         self.asked: list[Any] = []
         self.first: list[Any] = []
         """Answers that come before the log is served."""
-        self.pauses: list[float] = []
+        self.ground = StillGround()
 
     def exchange(self, node: object, request: Any, *, timeout_s: float | None = None) -> Any:
         del node, timeout_s
@@ -46,9 +47,6 @@ class FakeBroker:
         rest = b"".join(one.data for one in self.log if one.header.next_offset > part.fetch_offset)
         whole = len(rest) and next(len(one.data) for one in self.log if one.header.next_offset > part.fetch_offset)
         return answer(rest[: max(self.answer_bytes, whole)], high_watermark=99)
-
-    def pause(self, seconds: float) -> None:
-        self.pauses.append(seconds)
 
 
 def reader(broker: FakeBroker, *, start: int = 0, end: int | None = None, committed: bool = False) -> TailReader:
@@ -129,7 +127,7 @@ def test_what_a_broker_refuses_is_said_at_once(error: int, kind: UnreadKind) -> 
     (unread,) = reader(broker, start=5)
     assert isinstance(unread, Unread)
     assert (unread.from_offset, unread.to_offset, unread.kind) == (5, None, kind)
-    assert broker.pauses == []
+    assert broker.ground.slept == []
 
 
 class RemoteBroker(FakeBroker):
@@ -165,7 +163,7 @@ def test_remote_storage_that_is_not_read_is_no_end_of_the_log(there: Any, why: s
     assert isinstance(unread, Unread)
     assert (unread.from_offset, unread.to_offset, unread.kind) == (0, None, UnreadKind.NO_ANSWER)
     assert unread.text.startswith(f"offset 0 is in remote storage alone: {why}")
-    assert len(broker.pauses) == ATTEMPTS - 1
+    assert len(broker.ground.slept) == ATTEMPTS - 1
 
 
 def silence() -> Any:
@@ -177,7 +175,7 @@ def test_a_broker_that_stumbles_is_asked_again(bad: Callable[[], Any]) -> None:
     broker = FakeBroker(LOG)
     broker.first = [bad() for _ in range(ATTEMPTS - 1)]
     assert offsets(reader(broker)) == [0, 5, 10, 15]
-    assert broker.pauses == [0.2, 0.4, 0.8, 1.6]
+    assert broker.ground.slept == [0.2, 0.4, 0.8, 1.6]
 
 
 def test_a_broker_that_is_gone_ends_the_reading() -> None:

@@ -91,12 +91,12 @@ class ActiveController:
             patience_s: how long to look for a leader that answers, in seconds, `wait_s` left out.
             wait_s: how long the leader itself waits before it answers, by the question.
         """
-        begun = self.transport.now_s()
+        begun = self.transport.ground.steady_s()
         deadline, pause_s, hints = begun + wait_s + patience_s, FIRST_PAUSE_S, 0
         refused: Failure | None = None
         while True:
             node, epoch = self._nodes[0], self.epoch
-            timeout_s = wait_s + self._share(deadline - self.transport.now_s() - wait_s)
+            timeout_s = wait_s + self._share(deadline - self.transport.ground.steady_s() - wait_s)
             answer = self.transport.exchange(node, question(epoch, self.cluster_id), timeout_s=timeout_s)
             if isinstance(answer, Failure):
                 words, hinted = self._failed(answer), False
@@ -108,15 +108,15 @@ class ActiveController:
                     self._heard(node)
                     return FromLeader(partition, error, (node, epoch))
                 words, hinted = self._elsewhere(error, answer, partition)
-            if self.transport.now_s() - begun >= TOLD_AFTER_S:
+            if self.transport.ground.steady_s() - begun >= TOLD_AFTER_S:
                 self._not_heard(words)
             if not hinted:
                 self._nodes.append(self._nodes.pop(0))
-            if deadline - self.transport.now_s() <= max(pause_s, wait_s):
+            if deadline - self.transport.ground.steady_s() <= max(pause_s, wait_s):
                 raise self._gave_up(words, refused, patience_s)
             hints = hints + 1 if hinted else 0
             if not 0 < hints <= MOST_HINTS:
-                self.transport.pause(pause_s)
+                self.transport.ground.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _not_heard(self, words: str) -> None:

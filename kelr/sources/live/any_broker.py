@@ -65,10 +65,10 @@ class AnyBroker:
             RefusedError: whoever answers is of another cluster, or another broker than the one that was meant.
             ConnectError: no broker answered within the timeout.
         """
-        deadline = self._transport.now_s() + self._timeout_s
+        deadline = self._transport.ground.steady_s() + self._timeout_s
         pause_s, failures = _FIRST_PAUSE_S, dict[NodeId, Failure]()
         while True:
-            left_s = deadline - self._transport.now_s()
+            left_s = deadline - self._transport.ground.steady_s()
             answer = self._transport.exchange(self.favourite, request(), timeout_s=self._share(left_s, len(failures)))
             failed = isinstance(answer, Failure)
             if not failed and (again is None or not again(answer)):
@@ -78,14 +78,14 @@ class AnyBroker:
             refused = [one for one in failures.values() if one.kind is FailureKind.UNSUPPORTED]
             if failed and refused and (len(refused) >= AGREE or len(failures) >= len(self._nodes)):
                 return refused[0]
-            left_s = deadline - self._transport.now_s()
+            left_s = deadline - self._transport.ground.steady_s()
             if left_s <= pause_s:
                 return self._give_up(answer, failures)
             round_is_over = not failed or len(failures) >= len(self._nodes)
             self._nodes.append(self._nodes.pop(0))
             if round_is_over:
                 failures.clear()
-                self._transport.pause(pause_s)
+                self._transport.ground.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def ask_ahead(self, request: Message) -> None:
@@ -103,7 +103,7 @@ class AnyBroker:
         are the answer.
         """
         wait_s = min(CONTROLLER_TIMEOUT_S, self._timeout_s / 2)
-        deadline = self._transport.now_s() + self._timeout_s
+        deadline = self._transport.ground.steady_s() + self._timeout_s
         answers = self._transport.exchange_all(self.favourite, requests, timeout_s=wait_s)
         waited: tuple[NodeId, Sequence[Message | Failure]] | None = None
         for _ in self._nodes[1:]:
@@ -113,7 +113,7 @@ class AnyBroker:
             elif not _failed(answers, _OWN):
                 break
             self._nodes.append(self._nodes.pop(0))
-            left_s = deadline - self._transport.now_s()
+            left_s = deadline - self._transport.ground.steady_s()
             if left_s <= 0:
                 break
             # First something that it knows itself: else a broker that is not there would be the controller's silence.

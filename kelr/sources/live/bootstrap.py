@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kelr.errors import ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
+from kelr.sources.ground import Ground
 from kelr.sources.live.failures import REFUSED
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.requests import api_versions
@@ -28,20 +28,24 @@ def reach(transport: Transport, settings: ConnectionSettings) -> tuple[NodeId, M
         AuthenticationError: a broker answered and refused the credentials, or there is no Kerberos ticket for it.
         ConnectError: nobody answered within the timeout; says for the likeliest server why, and what to do.
     """
-    started = time.monotonic()
+    started = transport.ground.steady_s()
     nodes = transport.bootstrap_nodes()
     patience_s = settings.timeout_s * (1 - _DIAGNOSIS_SHARE)
     transport.resolve(nodes.items(), timeout_s=patience_s / 2)
-    left_s = max(0.1, patience_s - (time.monotonic() - started))
+    left_s = max(0.1, patience_s - (transport.ground.steady_s() - started))
     result = transport.first_answer(list(nodes), api_versions, timeout_s=left_s)
     if isinstance(result, tuple):
         return result
-    left_s = max(0.2, settings.timeout_s - (time.monotonic() - started))
-    raise _error(result, nodes, settings, left_s)
+    left_s = max(0.2, settings.timeout_s - (transport.ground.steady_s() - started))
+    raise _error(result, nodes, settings, transport.ground, left_s)
 
 
 def _error(
-    failures: Mapping[NodeId, Failure], nodes: Mapping[NodeId, NodeAddress], settings: ConnectionSettings, left_s: float
+    failures: Mapping[NodeId, Failure],
+    nodes: Mapping[NodeId, NodeAddress],
+    settings: ConnectionSettings,
+    ground: Ground,
+    left_s: float,
 ) -> ConnectError:
     """The most telling failure in words: a refused password tells more than a closed port, that more than silence."""
     node = min(failures, key=lambda failed: (_telling(failures[failed]), str(nodes[failed])))
@@ -57,7 +61,7 @@ def _error(
         )
     from kelr.sources.live.diagnose import probe_port  # noqa: PLC0415 - only where nobody answers
 
-    probe = probe_port(address, timeout_s=left_s)
+    probe = probe_port(address, ground, timeout_s=left_s)
     message, next_step, code = _explain(server, failure, probe, settings)
     return ConnectError(message + also, next_step=next_step, code=code)
 

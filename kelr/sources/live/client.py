@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live.connection import Connection
 from kelr.sources.live.failures import GARBLED
 from kelr.sources.live.names import LOOKUP_TIMEOUT_S, AddressBook
@@ -51,14 +51,15 @@ class Client:
         UnsupportedError: the package for GSSAPI does not load.
     """
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, *, ground: Ground = MACHINE) -> None:
+        self.ground = ground
         self._settings = settings
         self._security = settings.security()
         self._bootstrap: dict[NodeId, NodeAddress] = {
             f"bootstrap-{number}": NodeAddress(*server) for number, server in enumerate(settings.bootstrap_servers)
         }
         self._brokers: dict[int, NodeAddress] = {}
-        self._names = AddressBook()
+        self._names = AddressBook(ground)
         self._connections: dict[NodeId, Connection] = {}
         self._cluster_id: str | None = None
         self._ids_checked = False
@@ -91,7 +92,7 @@ class Client:
                 self._drop(node)
 
     def exchange_all(self, node: NodeId, requests: Sequence[Request], *, timeout_s: float) -> Sequence[Answer]:
-        deadline = time.monotonic() + timeout_s
+        deadline = self.ground.steady_s() + timeout_s
         connection, answers = self._asked(node, self._connections.pop(node, None), requests, deadline)
         if connection is not None:
             self._connections[node] = connection
@@ -101,7 +102,7 @@ class Client:
         self, nodes: Sequence[NodeId], request: Callable[[], Request], *, timeout_s: float
     ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
         """A thread for each node; connections of those that come too late are closed."""
-        asking = _Asking(self._asked)
+        asking = _Asking(self._asked, self.ground)
         failures: dict[NodeId, Failure] = {}
         try:
             for node in nodes:
@@ -122,7 +123,7 @@ class Client:
         results: dict[NodeId, T] = {}
         waiting = deque(dialogues.items())
         under_way: dict[NodeId, Dialogue[T]] = {}
-        asking = _Asking(self._asked)
+        asking = _Asking(self._asked, self.ground)
 
         def go_on(node: NodeId, answer: Any) -> None:
             try:
@@ -152,12 +153,6 @@ class Client:
         finally:
             asking.end()
         return {node: results[node] for node in dialogues}
-
-    def pause(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-    def now_s(self) -> float:
-        return time.monotonic()
 
     def close(self) -> None:
         for node in list(self._connections):
@@ -197,7 +192,8 @@ class Client:
             address,
             self._settings.client_id,
             self._security,
-            connect_by=min(deadline, time.monotonic() + CONNECT_TIMEOUT_S),
+            self.ground,
+            connect_by=min(deadline, self.ground.steady_s() + CONNECT_TIMEOUT_S),
             deadline=deadline,
             meant=(ids, node) if ids is not None and isinstance(node, int) else None,
         )
@@ -221,7 +217,7 @@ class _Turn:
 
     node: NodeId
     due_s: float
-    """When it is given up (monotonic seconds)."""
+    """When it is given up (`Ground.steady_s`)."""
     connection: Connection | None = None
     request: Request | None = None
     deadline: float = 0.0
@@ -230,8 +226,9 @@ class _Turn:
 class _Asking:
     """Questions to nodes that are under way at the same time, each node's in a thread of its own."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Asked, ground: Ground) -> None:
         self._asked = asked
+        self._ground = ground
         self._heard: queue.SimpleQueue[tuple[_Turn, Connection | None, Answer | None]] = queue.SimpleQueue()
         self._turns: dict[NodeId, _Turn] = {}
         self._workers: dict[NodeId, queue.SimpleQueue[_Turn | None]] = {}
@@ -239,18 +236,18 @@ class _Asking:
 
     def ask(self, node: NodeId, connection: Connection | None, request: Request, timeout_s: float) -> None:
         """Ask it; `next` will tell."""
-        deadline = time.monotonic() + timeout_s
+        deadline = self._ground.steady_s() + timeout_s
         self._begin(_Turn(node, deadline + _GRACE_S, connection, request, deadline))
 
     def wait(self, node: NodeId, seconds: float) -> None:
         """`next` will tell of this node after so long."""
-        deadline = time.monotonic() + seconds
+        deadline = self._ground.steady_s() + seconds
         self._begin(_Turn(node, deadline + _GRACE_S, deadline=deadline))
 
     def next(self) -> Heard:
         """Who has answered next; a Failure of who has not in time."""
         while True:
-            late = next((turn for turn in self._turns.values() if turn.due_s <= time.monotonic()), None)
+            late = next((turn for turn in self._turns.values() if turn.due_s <= self._ground.steady_s()), None)
             if late is not None:
                 del self._turns[late.node], self._workers[late.node]
                 return late.node, None, None if late.request is None else _LATE
@@ -293,7 +290,7 @@ class _Asking:
 
     def _answered(self, turn: _Turn) -> tuple[Connection | None, Answer | None]:
         if turn.request is None:
-            time.sleep(max(0.0, turn.deadline - time.monotonic()))
+            self._ground.sleep(max(0.0, turn.deadline - self._ground.steady_s()))
             return None, None
         try:
             connection, answers = self._asked(turn.node, turn.connection, [turn.request], turn.deadline)

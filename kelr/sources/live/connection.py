@@ -9,7 +9,6 @@ from __future__ import annotations
 import select
 import socket
 import struct
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from kelr.protocol.codec import MalformedError, Message
 from kelr.protocol.error_codes import CODES, error_name
 from kelr.protocol.frames import read_answer_head, request_frame
 from kelr.sources.connection import Security
+from kelr.sources.ground import Ground
 from kelr.sources.live.failures import (
     ELSEWHERE,
     GARBLED,
@@ -68,7 +68,7 @@ class _Sent:
     request: Request
     version: int
     sent_at: float
-    """Monotonic seconds."""
+    """By `Ground.steady_s`."""
     ahead: bool = False
     unwanted: bool = False
     """Sent ahead, and nobody will ask for its answer."""
@@ -83,9 +83,10 @@ class Connection:
         taken: the socket, connected, with TLS where the settings have it.
     """
 
-    def __init__(self, taken: socket.socket, client_id: str) -> None:
+    def __init__(self, taken: socket.socket, client_id: str, ground: Ground) -> None:
         self._socket = taken
         self._client_id = client_id
+        self._ground = ground
         self._last = 0
         self._waiting: deque[_Sent] = deque()
         """Sent, and in the order of sending."""
@@ -94,7 +95,7 @@ class Connection:
         self._held = 0
         """So many bytes of the buffer have arrived, and are nobody's yet."""
         self._ends_at: float | None = None
-        """When the login is too old, in monotonic seconds; None: it has no end."""
+        """When the login is too old, by `Ground.steady_s`; None: it has no end."""
         self.broken = False
 
     @classmethod
@@ -104,6 +105,7 @@ class Connection:
         address: NodeAddress,
         client_id: str,
         security: Security,
+        ground: Ground,
         *,
         connect_by: float,
         deadline: float,
@@ -112,16 +114,16 @@ class Connection:
         """A connection to the first of the addresses that takes one and speaks Kafka.
 
         Args:
-            connect_by: when connecting has to be done, TLS included (monotonic seconds).
+            connect_by: when connecting has to be done, TLS included (`Ground.steady_s`).
             deadline: when the broker has to have told its versions, and to have let us in.
             meant: the ids of the cluster and of the broker that is to be there, for one that checks them (KIP-1242).
         """
         try:
-            taken = _connected(infos, address, connect_by)
+            taken = _connected(infos, address, ground, connect_by)
             try:
                 if security.tls is not None:
-                    taken = _wrapped(taken, security, address.host, connect_by)
-                connection = cls(taken, client_id)
+                    taken = _wrapped(taken, security, address.host, connect_by - ground.steady_s())
+                connection = cls(taken, client_id, ground)
                 connection._greet(meant, deadline)
                 connection._log_in(security, address.host, deadline)
             except BaseException:  # somebody interrupts it: nobody holds the socket yet
@@ -136,7 +138,7 @@ class Connection:
         """Whether nothing can be sent over it any more: its login is so old that the broker is about to end it, or
         something came that nobody asked for, which is the other side's end. Whatever is sent then may be lost, and
         nobody could say whether it was."""
-        if self._ends_at is not None and time.monotonic() >= self._ends_at:
+        if self._ends_at is not None and self._ground.steady_s() >= self._ends_at:
             return True
         if self._waiting:
             return False
@@ -164,7 +166,7 @@ class Connection:
     def send_ahead(self, request: Request) -> Failure | None:
         """Send what will be asked later; why that cannot be, if it cannot."""
         try:
-            sent = self._send(request, time.monotonic() + 1.0)
+            sent = self._send(request, self._ground.steady_s() + 1.0)
         except _NoAnswerError as error:
             self.broken = True
             return error.failure
@@ -215,14 +217,14 @@ class Connection:
             offered = ", ".join(answer.mechanisms)
             raise _refused(f"the listener does not offer {security.mechanism}, but {offered or 'nothing'}")
         login = security.login(host)
-        token = _step(partial(next, login), deadline)
+        token = _step(partial(next, login), deadline - self._ground.steady_s())
         while token is not None:
             answer = self._asked(sasl_authenticate(token), deadline)
             if answer.error_code:
                 raise _refused(answer.error_message or error_name(answer.error_code))
             if answer.session_lifetime_ms > 0:
-                self._ends_at = time.monotonic() + _SHARE_OF_SESSION * answer.session_lifetime_ms / 1000
-            token = _step(partial(login.send, answer.auth_bytes), deadline)
+                self._ends_at = self._ground.steady_s() + _SHARE_OF_SESSION * answer.session_lifetime_ms / 1000
+            token = _step(partial(login.send, answer.auth_bytes), deadline - self._ground.steady_s())
 
     def _asked(self, request: Request, deadline: float) -> Any:
         """The answer to one request.
@@ -243,7 +245,7 @@ class Connection:
         asked for again like anything else, and whoever asked first learns whether it may ask on.
         """
         for sent in self._waiting:
-            if sent.ahead and sent.request == request and time.monotonic() - sent.sent_at <= FRESH_S:
+            if sent.ahead and sent.request == request and self._ground.steady_s() - sent.sent_at <= FRESH_S:
                 sent.ahead, sent.request = False, request
                 return sent
             if sent.ahead and sent.request.name == request.name:
@@ -261,7 +263,7 @@ class Connection:
     def _sent(self, request: Request, version: int, deadline: float) -> _Sent:
         self._last += 1
         frame = request_frame(request.message, version, correlation=self._last, client_id=self._client_id)
-        sent = _Sent(self._last, request, version, time.monotonic())
+        sent = _Sent(self._last, request, version, self._ground.steady_s())
         try:
             self._guarded(deadline, lambda: self._socket.sendall(frame))
         except _NoAnswerError as error:
@@ -324,7 +326,7 @@ class Connection:
         return memoryview(self._buffer)[self._held :]
 
     def _guarded(self, deadline: float, do: Callable[[], Any]) -> Any:
-        left_s = deadline - time.monotonic()
+        left_s = deadline - self._ground.steady_s()
         if left_s <= 0:
             raise _NoAnswerError(_TIMED_OUT)
         try:
@@ -334,7 +336,7 @@ class Connection:
             raise _NoAnswerError(_failed(error)) from error
 
 
-def _connected(infos: Sequence[AddressInfo], address: NodeAddress, connect_by: float) -> socket.socket:
+def _connected(infos: Sequence[AddressInfo], address: NodeAddress, ground: Ground, connect_by: float) -> socket.socket:
     """A socket to the first of the addresses that takes one. Raises _NoAnswerError where none does."""
     failure = Failure(FailureKind.UNREACHABLE, f"unknown host {address.host}")
     for left, (family, kind, protocol, _, found) in zip(range(len(infos), 0, -1), infos, strict=True):
@@ -347,7 +349,7 @@ def _connected(infos: Sequence[AddressInfo], address: NodeAddress, connect_by: f
         try:
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             # An address from which nothing comes back leaves time for the others.
-            taken.settimeout(max(0.001, (connect_by - time.monotonic()) / left))
+            taken.settimeout(max(0.001, (connect_by - ground.steady_s()) / left))
             taken.connect((found[0], address.port, *found[2:]))
             return taken
         except OSError as error:
@@ -359,11 +361,11 @@ def _connected(infos: Sequence[AddressInfo], address: NodeAddress, connect_by: f
     raise _NoAnswerError(failure)
 
 
-def _wrapped(taken: socket.socket, security: Security, host: str, connect_by: float) -> socket.socket:
+def _wrapped(taken: socket.socket, security: Security, host: str, left_s: float) -> socket.socket:
     """The same with TLS. Python bounds the handshake as a whole by the socket's timeout, however slowly it goes."""
     assert security.tls is not None
     try:
-        taken.settimeout(max(0.001, connect_by - time.monotonic()))
+        taken.settimeout(max(0.001, left_s))
         return security.tls.wrap_socket(taken, server_hostname=host.rstrip("."))
     except TimeoutError:
         raise _NoAnswerError(_TIMED_OUT) from None
@@ -371,7 +373,7 @@ def _wrapped(taken: socket.socket, security: Security, host: str, connect_by: fl
         raise _NoAnswerError(Failure(FailureKind.UNREACHABLE, f"TLS handshake failed: {error}")) from error
 
 
-def _step(step: Callable[[], bytes], deadline: float) -> bytes | None:
+def _step(step: Callable[[], bytes], left_s: float) -> bytes | None:
     """What a login wants to send next; None where it is done. Done apart: tokens and tickets are asked for in it."""
 
     def taken() -> bytes | None:
@@ -383,7 +385,7 @@ def _step(step: Callable[[], bytes], deadline: float) -> bytes | None:
     from kelr.sources.security.sasl import LoginError  # noqa: PLC0415 - only for a login
 
     try:
-        return within(max(0.0, deadline - time.monotonic()), taken)
+        return within(max(0.0, left_s), taken)
     except TimeoutError:
         raise _NoAnswerError(_TIMED_OUT) from None
     except (LoginError, KelrError) as error:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.sources.ground import Ground
 from kelr.sources.live.transport import NodeAddress
 
 _CORRELATION = 0x6B656C72
@@ -42,11 +42,11 @@ class Probe:
     detail: str = ""
 
 
-def probe_port(address: NodeAddress, *, timeout_s: float) -> Probe:
+def probe_port(address: NodeAddress, ground: Ground, *, timeout_s: float) -> Probe:
     """Find out what the port speaks, within `timeout_s` in all."""
-    deadline = time.monotonic() + min(timeout_s, _MAX_PROBE_S)
+    deadline = ground.steady_s() + min(timeout_s, _MAX_PROBE_S)
     try:
-        first = _exchange_plain(address, deadline)
+        first = _exchange_plain(address, ground, deadline)
     except TimeoutError:
         first = None
     except OSError as error:
@@ -54,7 +54,7 @@ def probe_port(address: NodeAddress, *, timeout_s: float) -> Probe:
     known = _recognize(first or b"")
     if known is not None:
         return known
-    if _does_tls(address, deadline):
+    if _does_tls(address, ground, deadline):
         return Probe(PortSpeaks.TLS, "a TLS handshake")
     if first is None:
         return Probe(PortSpeaks.SILENCE)
@@ -72,7 +72,7 @@ def _recognize(first: bytes) -> Probe | None:
     return None
 
 
-def _exchange_plain(address: NodeAddress, deadline: float) -> bytes:
+def _exchange_plain(address: NodeAddress, ground: Ground, deadline: float) -> bytes:
     """The first bytes that come back for an ApiVersions request in the clear; empty where the port just closes.
 
     Half of the time that is left is for this probe, so that the TLS one still gets its turn.
@@ -80,17 +80,17 @@ def _exchange_plain(address: NodeAddress, deadline: float) -> bytes:
     Raises:
         TimeoutError: nothing came by then, and the port did not close.
     """
-    half = time.monotonic() + _left_s(deadline) / 2
-    with socket.create_connection((address.host, address.port), timeout=_left_s(half)) as connection:
-        connection.settimeout(_left_s(half))
+    half = ground.steady_s() + _left_s(ground, deadline) / 2
+    with socket.create_connection((address.host, address.port), timeout=_left_s(ground, half)) as connection:
+        connection.settimeout(_left_s(ground, half))
         connection.sendall(struct.pack(">i", len(_API_VERSIONS_V0)) + _API_VERSIONS_V0)
         held = b""
         try:
             # A server that drips bytes is not waited for longer than one that sends none.
             while len(held) < 8:
-                if time.monotonic() >= half:
+                if ground.steady_s() >= half:
                     raise TimeoutError
-                connection.settimeout(_left_s(half))
+                connection.settimeout(_left_s(ground, half))
                 piece = connection.recv(64)
                 if not piece:
                     break
@@ -103,7 +103,7 @@ def _exchange_plain(address: NodeAddress, deadline: float) -> bytes:
         return held
 
 
-def _does_tls(address: NodeAddress, deadline: float) -> bool:
+def _does_tls(address: NodeAddress, ground: Ground, deadline: float) -> bool:
     """Whether the port completes, or answers in any form, a TLS handshake; certificates are not judged here."""
     import ssl  # noqa: PLC0415 - a tenth of a short run, and most need no diagnosis
 
@@ -111,9 +111,9 @@ def _does_tls(address: NodeAddress, deadline: float) -> bool:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        with socket.create_connection((address.host, address.port), timeout=_left_s(deadline)) as plain:
+        with socket.create_connection((address.host, address.port), timeout=_left_s(ground, deadline)) as plain:
             # Python bounds the handshake as a whole by this, however slowly its bytes come.
-            plain.settimeout(_left_s(deadline))
+            plain.settimeout(_left_s(ground, deadline))
             with context.wrap_socket(plain, server_hostname=address.host):
                 return True
     except ssl.SSLError as error:
@@ -123,5 +123,5 @@ def _does_tls(address: NodeAddress, deadline: float) -> bool:
         return False
 
 
-def _left_s(deadline: float) -> float:
-    return max(0.05, deadline - time.monotonic())
+def _left_s(ground: Ground, deadline: float) -> float:
+    return max(0.05, deadline - ground.steady_s())

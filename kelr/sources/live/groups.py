@@ -84,7 +84,7 @@ class GroupReader:
         """What every group has committed for these partitions; Unread where not even the groups could be listed."""
         if not partitions:
             return CommittedOffsets()
-        deadline = self._transport.now_s() + self._timeout_s
+        deadline = self._transport.ground.steady_s() + self._timeout_s
         listed = self._transport.run({broker: self._listing(deadline) for broker in self._live})
         silent = [(broker, one.incomplete) for broker, one in listed.items() if one.incomplete is not None]
         if len(silent) == len(self._live):
@@ -118,7 +118,7 @@ class GroupReader:
                 groups = tuple(one.group_id for one in answer.groups if not _is_share(one))
                 if error == NONE:
                     return Listed(groups)
-                if error not in _PASSING or self._transport.now_s() + _PAUSE_S >= deadline:
+                if error not in _PASSING or self._transport.ground.steady_s() + _PAUSE_S >= deadline:
                     return Listed(groups, _unread(error))
                 yield Pause(_PAUSE_S)
 
@@ -126,7 +126,7 @@ class GroupReader:
 
     def _committed(self, where: Mapping[str, NodeId], partitions: Sequence[TopicPartition]) -> Mapping[str, Found]:
         """Each group's offsets, asked of its coordinator, wherever that is by now."""
-        deadline = self._transport.now_s() + self._timeout_s
+        deadline = self._transport.ground.steady_s() + self._timeout_s
         found: dict[str, Found] = {}
         while where:
             by_broker: dict[NodeId, list[str]] = {}
@@ -136,9 +136,9 @@ class GroupReader:
             for answers in self._transport.run(asked).values():
                 found.update(answers)
             again = sorted(group for group in where if _may_answer_later(found[group]))
-            if not again or self._transport.now_s() + _PAUSE_S >= deadline:
+            if not again or self._transport.ground.steady_s() + _PAUSE_S >= deadline:
                 break
-            self._transport.pause(_PAUSE_S)
+            self._transport.ground.sleep(_PAUSE_S)
             where = {**{group: where[group] for group in again}, **self._coordinators(again)}
         return found
 

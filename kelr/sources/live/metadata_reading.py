@@ -50,7 +50,7 @@ class Reading:
         """What is committed when the reading begins."""
         yield from self._beginning(progress)
         end: int | None = None
-        deadline, pause_s = self._transport.now_s() + self._timeout_s, FIRST_PAUSE_S
+        deadline, pause_s = self._transport.ground.steady_s() + self._timeout_s, FIRST_PAUSE_S
         while end is None or self._next < end:
             before = self._next
             yield from self._more(self._timeout_s)
@@ -58,12 +58,12 @@ class Reading:
             if progress is not None and end is not None:
                 progress(min(self._next, end), end)
             if self._next > before:
-                deadline, pause_s = self._transport.now_s() + self._timeout_s, FIRST_PAUSE_S
+                deadline, pause_s = self._transport.ground.steady_s() + self._timeout_s, FIRST_PAUSE_S
                 continue
             if end is None or self._next < end:
-                if self._transport.now_s() >= deadline:
+                if self._transport.ground.steady_s() >= deadline:
                     raise self._silent(end)
-                self._transport.pause(pause_s)
+                self._transport.ground.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def for_ever(self) -> Iterator[RecordBatch]:
@@ -76,7 +76,7 @@ class Reading:
             yield from self._more(patience_s, wait_s=FOLLOW_WAIT_S)
             if self._uncommitted and self._next == before:
                 # The leader gives what is not committed yet at once, however long it was told to wait.
-                self._transport.pause(pause_s)
+                self._transport.ground.sleep(pause_s)
                 pause_s = min(2 * pause_s, COMMIT_PAUSE_S)
             else:
                 pause_s = FIRST_PAUSE_S

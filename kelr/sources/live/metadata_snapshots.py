@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import tempfile  # noqa: TID251 - for what is read, and need not survive a crash
 from collections.abc import Callable, Iterator
 from typing import IO
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from kelr.apart import Apart
+from kelr.sources.ground import Ground
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, NodeId
 
 AddressInfo = tuple[Any, ...]
@@ -21,7 +21,8 @@ LOOKUP_TIMEOUT_S = 2.0
 class AddressBook:
     """What host names were found to be, and which nodes have one that is nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
         self.by_host: dict[str, list[AddressInfo]] = {}
         self.unresolved: dict[NodeId, Failure] = {}
         """Why a node's name does not resolve; a node that is not here can be asked."""
@@ -29,7 +30,9 @@ class AddressBook:
     def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look the names up that are not known yet, all at once."""
         nodes = list(nodes)
-        results = look_up_all({address.host for _, address in nodes} - self.by_host.keys(), timeout_s=timeout_s)
+        results = look_up_all(
+            {address.host for _, address in nodes} - self.by_host.keys(), self._ground, timeout_s=timeout_s
+        )
         for node, address in nodes:
             found = results.get(address.host)
             if isinstance(found, Failure):
@@ -40,7 +43,7 @@ class AddressBook:
                 self.by_host[address.host] = found
 
 
-def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[AddressInfo] | Failure]:
+def look_up_all(hosts: set[str], ground: Ground, *, timeout_s: float) -> Mapping[str, list[AddressInfo] | Failure]:
     """The addresses of each host name, looked up in parallel, or why it has none."""
     results: dict[str, list[AddressInfo] | Failure] = {
         host: Failure(FailureKind.TIMED_OUT, f"looking up the host name {host} took longer than {timeout_s:g} s")
@@ -57,10 +60,10 @@ def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[Addre
     numbers = {host for host in hosts if _is_number(host)}
     for host in numbers:
         look_up(host)  # nobody is asked for it, and a thread may be late
-    deadline = time.monotonic() + timeout_s
+    deadline = ground.steady_s() + timeout_s
     for one in [Apart(partial(look_up, host)) for host in sorted(hosts - numbers)]:
         with suppress(TimeoutError):
-            one.result(max(0.0, deadline - time.monotonic()))
+            one.result(max(0.0, deadline - ground.steady_s()))
     return dict(results)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -18,6 +17,7 @@ from kelr.model import (
 )
 from kelr.sources.base import Page, Progress
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.ground import MACHINE
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.client import Client
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from kelr.sources.live.tail import TailReader
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class LiveSource:
     """A cluster, asked over its brokers' Kafka protocol. Nothing is sent before the first question.
 
@@ -57,7 +53,7 @@ class LiveSource:
         self,
         settings: ConnectionSettings,
         *,
-        clock_ms: Callable[[], int] = _now_ms,
+        clock_ms: Callable[[], int] = MACHINE.now_ms,
         connect: Callable[[ConnectionSettings], Transport] = Client,
     ) -> None:
         self._settings = settings

@@ -128,7 +128,7 @@ class TailReader:
             heard = self._exchange()
             if not isinstance(heard, Unread) or heard.kind is not UnreadKind.NO_ANSWER or attempt == ATTEMPTS - 1:
                 return heard
-            self._transport.pause(pause_s)
+            self._transport.ground.sleep(pause_s)
             pause_s *= 2
         raise AssertionError("the last attempt returns")
 

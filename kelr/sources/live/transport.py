@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
 from kelr.protocol import codec
+from kelr.sources.ground import Ground
 
 NodeId = int | str
 """A broker id, or the name that the transport gave to a bootstrap server."""
@@ -129,6 +130,9 @@ class NodeAddress:
 class Transport(Protocol):
     """Sends requests to nodes. All waits are bounded."""
 
+    ground: Ground
+    """Whoever asks over it waits by this."""
+
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
         """The names of the bootstrap servers and their addresses."""
 
@@ -155,12 +159,6 @@ class Transport(Protocol):
 
     def run(self, dialogues: Mapping[NodeId, Callable[[], Dialogue[T]]]) -> Mapping[NodeId, T]:
         """Hold all dialogues at the same time, each with its own node."""
-
-    def pause(self, seconds: float) -> None:
-        """Wait."""
-
-    def now_s(self) -> float:
-        """Seconds by the clock that `pause` waits by, which nobody sets."""
 
     def add_nodes(self, nodes: Mapping[int, NodeAddress], *, cluster_id: str | None = None) -> None:
         """Where brokers are, and of which cluster; replaces what was known before. Whoever turns out to be another
