@@ -143,12 +143,17 @@ class Case:
 
     def stopped_uncleanly(self, replica: int) -> bool:
         """Whether the replica's disk tells that Kafka will count its broker's shutdown as unclean."""
-        return self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown is True
+        return self._unclean_shutdown(replica) is True
 
     def stopped_cleanly(self, replica: int) -> bool:
         """Whether the replica's disk tells that Kafka will count its broker's shutdown as clean."""
         registered = self.cluster.status(replica) is not BrokerStatus.UNREGISTERED
-        return registered and self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown is False
+        return registered and self._unclean_shutdown(replica) is False
+
+    def _unclean_shutdown(self, replica: int) -> bool | None:
+        """What the disk of a broker that is down tells, also where it tells nothing that is believed of this log."""
+        answer = self.logs.heard.get(replica) or self.logs.unheard.get(replica)
+        return None if answer is None or replica in self.electable else answer.unclean_shutdown
 
     def may_be_replaced_on_return(self, leader: int) -> bool:
         """Whether a leader that Kafka 4.0 recorded although it is dead (KAFKA-19522) may be none once it is back: an

@@ -211,6 +211,6 @@ def _without_words(answer: LogAnswer, name: int) -> LogAnswer:
     """A log answer without what only explanations tell: when it came, how a failure reads, and where it comes from. But
     a disk's holds that and no more while its broker is down, and an earlier look's may be cut since."""
     if isinstance(answer, NotHeard):
-        return NotHeard(name, answer.reason)
+        return NotHeard(name, answer.reason, unclean_shutdown=answer.unclean_shutdown)
     source = SAVED if answer.is_earlier else LOG_DIRECTORY if answer.source == LOG_DIRECTORY else ""
     return replace(answer, replica=name, broker_epoch=None, source=source, read_at_ms=None, last_epoch_error=None)

@@ -164,6 +164,7 @@ def _log_row(topic: str, partition: int, leader_epoch: int | None, answer: LogAn
         "read_at": read_at_ms,
         "leader_epoch": leader_epoch,
     }
+    row["clean_shutdown"] = None if answer.unclean_shutdown is None else not answer.unclean_shutdown
     if isinstance(answer, NotHeard):
         return row | {"unheard": answer.reason.value, "detail": answer.detail or None}
     lineage = answer.lineage
@@ -176,7 +177,6 @@ def _log_row(topic: str, partition: int, leader_epoch: int | None, answer: LogAn
         "last_stable_offset": answer.last_stable_offset,
         "broker_epoch": answer.broker_epoch,
         "lineage": None if lineage is None else [{"epoch": one.epoch, "end_offset": one.end_offset} for one in lineage],
-        "clean_shutdown": None if answer.unclean_shutdown is None else not answer.unclean_shutdown,
         "saved_high_watermark": answer.saved_high_watermark,
         "saved_epoch": answer.saved_epoch,
         "may_have_held_more": answer.may_have_held_more,

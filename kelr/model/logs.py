@@ -119,6 +119,8 @@ class NotHeard:
     detail: str = ""
     """The words of the failure, for a person."""
     read_at_ms: int | None = None
+    unclean_shutdown: bool | None = None
+    """As `ReplicaLog.unclean_shutdown`: how a broker stopped is one fact of its disk, whichever log is asked for."""
 
 
 LogAnswer = ReplicaLog | NotHeard

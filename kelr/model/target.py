@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from kelr.model.numbers import MAX_INT32, whole_number
+from kelr.model.partition import TopicPartition
 
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _GLOB_CHARACTERS = frozenset("*?[]")
@@ -51,6 +52,14 @@ class Selection:
     """Which partitions to read: every partition that any target matches; no targets means all of the cluster."""
 
     targets: tuple[Target, ...] = ()
+
+    @classmethod
+    def of(cls, addresses: Iterable[TopicPartition]) -> Selection:
+        """These partitions and no others."""
+        by_topic: dict[str, list[int]] = {}
+        for at in sorted(addresses):
+            by_topic.setdefault(at.topic, []).append(at.partition)
+        return cls(tuple(Target(topic=topic, partitions=tuple(numbers)) for topic, numbers in by_topic.items()))
 
     @property
     def is_everything(self) -> bool:

@@ -34,7 +34,7 @@ from kelr.sources.base import (
     registrations_of,
     silence_of,
 )
-from kelr.sources.doubt import Doubt, Shows, cut_logs, device_of, doubted, doubted_with, perhaps_cut
+from kelr.sources.doubt import Doubt, Shows, cut_logs, device_of, doubted, doubted_with, may_contradict, perhaps_cut
 from kelr.sources.merging import Merged, merge
 from kelr.sources.shutdown import read_since_registered, unclean_shutdown, words
 from kelr.sources.snapshot_collection import (
@@ -90,6 +90,7 @@ class CollectedSource:
         self._believing = believing
         self._cut = cut_logs(self.merged.logs)
         self._registrations: Registrations | None = None
+        self._disks_compared = False
         self._stale: dict[tuple[int, str], TopicPartition] = {}
         """Readings (broker, collection) that a partition shows to be from before the broker last ran."""
         self._stale_or_cut: dict[tuple[int, str], TopicPartition] = {}
@@ -156,6 +157,8 @@ class CollectedSource:
         """The source's answers; for a replica that it did not hear, what the collections hold."""
         cluster = self.cluster()
         answers = self._source.replica_logs(partitions, lineage=lineage, progress=progress)
+        if self.merged.logs:
+            self._compare_disks({state.address for state in partitions}, cluster)
         for state in partitions if self.merged.logs else ():
             self._learn(state, answers.get(state.address, ()), cluster)
         return {
@@ -179,9 +182,7 @@ class CollectedSource:
         return tuple(f"broker {log.answer.replica}: {note}" for log in found for note in log.notes)
 
     def forget(self) -> None:
-        self._stale.clear()
-        self._stale_or_cut.clear()
-        self._short.clear()
+        """Read the cluster anew at the next question. What was found out of a reading of a disk stays true of it."""
         self._registrations = None
         self._source.forget()
 
@@ -207,10 +208,40 @@ class CollectedSource:
         for answer, best, log in found:
             doubt = None if log is None or self._believing else self._not_believed(state, log, heard)
             if doubt is not None and isinstance(answer, NotHeard):
-                silence = answer.detail or answer.reason.value
-                doubt = replace(doubt, detail=f"{silence}, and {doubt.detail}")
+                detail = f"{answer.detail or answer.reason.value}, and {doubt.detail}"
+                doubt = replace(doubt, detail=detail, unclean_shutdown=self._unclean_shutdown(answer.replica))
             told.append(best if doubt is None else doubt)
         return tuple(told)
+
+    def _compare_disks(self, asked: Several[TopicPartition], cluster: Cluster) -> None:
+        """Learn once from every partition on these disks that can contradict them: what is said of a partition must not
+        hang on which others are asked for with it.
+
+        Args:
+            asked: those that are learnt from anyhow.
+        """
+        if self._disks_compared:
+            return
+        self._disks_compared = True
+        down: dict[TopicPartition, tuple[int, ...]] = {
+            address: replicas
+            for address, logs in self.merged.logs.items()
+            if (replicas := tuple(log.answer.replica for log in logs if _may_be_down(log, cluster)))
+        }
+        others = [address for address in down if address not in asked]
+        if not others:
+            return
+        states = [
+            state
+            for page in self._source.pages(Selection.of(others))
+            for state in page.partitions
+            if any(may_contradict(state, replica) for replica in down[state.address])
+        ]
+        for at in range(0, len(states), _TOGETHER):
+            part = states[at : at + _TOGETHER]
+            answers = self._source.replica_logs(part, lineage=True)
+            for state in part:
+                self._learn(state, answers.get(state.address, ()), cluster)
 
     def _learn(self, state: PartitionState, answers: Sequence[LogAnswer], cluster: Cluster) -> None:
         """Remember what this partition shows of whole disks (`kelr.sources.doubt`)."""
@@ -224,9 +255,9 @@ class CollectedSource:
             if doubt is None and log.answer.replica in cut:
                 self._short.setdefault(device_of(log), set()).add(state.address)
             elif doubt is not None and doubt.shows is Shows.STALE:
-                self._stale.setdefault((log.answer.replica, log.name), state.address)
+                _remember_the_first(self._stale, (log.answer.replica, log.name), state.address)
             elif doubt is not None and doubt.shows is Shows.STALE_OR_CUT:
-                self._stale_or_cut.setdefault(device_of(log), state.address)
+                _remember_the_first(self._stale_or_cut, device_of(log), state.address)
                 self._short.setdefault(device_of(log), set()).add(state.address)
 
     def _doubted(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> Doubt | None:
@@ -235,10 +266,9 @@ class CollectedSource:
 
     def _not_believed(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> NotHeard | None:
         """Why a reading is not believed: by what its own partition shows, or another one of the same reading."""
-        doubt = self._doubted(state, log, heard)
-        if doubt is not None:
+        doubt, device = self._doubted(state, log, heard), device_of(log)
+        if doubt is not None and (doubt.shows is not Shows.STALE_OR_CUT or device not in self._cut):
             return doubt.answer
-        device = device_of(log)
         shown = (
             (Shows.STALE, self._stale.get((log.answer.replica, log.name))),
             (Shows.STALE_OR_CUT, self._stale_or_cut.get(device)),
@@ -269,6 +299,8 @@ class CollectedSource:
         if not isinstance(answer, NotHeard):
             return answer, None
         log = self._collected(state, answer.replica)
+        if _is_up(answer, cluster) is None:
+            answer = replace(answer, unclean_shutdown=self._unclean_shutdown(answer.replica))
         if log is None:
             return self._not_on_disk(state, answer, cluster), None
         told = self._with_shutdown(self._with_its_disk(state, _as_answer(log), log))
@@ -291,13 +323,26 @@ class CollectedSource:
 
     def _with_shutdown(self, answer: LogAnswer) -> LogAnswer:
         """The log, with how its broker stopped, as its disk tells, and of that registration where that is the one."""
-        disks = self.merged.disks.get(answer.replica, ())
+        unclean, disks = self._unclean_shutdown(answer.replica), self.merged.disks.get(answer.replica, ())
         if isinstance(answer, NotHeard) or answer.source != LOG_DIRECTORY or not disks or disks[0].running:
             return answer
-        unclean = unclean_shutdown(disks, self._registered)
         # Then its mark does not tell which registration left the log.
         not_told = unclean and read_since_registered(disks[0], self._registered)
         return replace(answer, unclean_shutdown=unclean, broker_epoch=None if not_told else answer.broker_epoch)
+
+    def _unclean_shutdown(self, broker: int) -> bool | None:
+        """How the broker stopped, as the marks on its disk tell: one fact, whichever of its logs is asked for. Where a
+        partition shows that it has run since the disk was read, or may have, the marks tell nothing."""
+        disks = self.merged.disks.get(broker, ())
+        if not disks or disks[0].running:
+            return None
+        unclean = unclean_shutdown(disks, self._registered)
+        if not unclean or read_since_registered(disks[0], self._registered):
+            return unclean
+        stale = any((broker, disk.name) in self._stale for disk in disks)
+        # A log that is known to be cut explains what others of its directory lack.
+        unexplained = any(device[0] == broker and device not in self._cut for device in self._stale_or_cut)
+        return None if stale or unexplained else unclean
 
     @property
     def _registered(self) -> Registrations:
@@ -321,7 +366,7 @@ class CollectedSource:
         places = ", ".join(one.path for disk in disks for one in disk.directories)
         # What its place in ISR or ELR stands for is gone, as with a directory that has failed.
         detail = f"{heard}; no such replica in {places}: it starts empty unless another of its disks holds it"
-        return NotHeard(answer.replica, Unheard.STORAGE_ERROR, detail, disks[0].read_at_ms)
+        return replace(answer, reason=Unheard.STORAGE_ERROR, detail=detail, read_at_ms=disks[0].read_at_ms)
 
 
 def _same_cluster(cluster_id: str | None, collected: str | None, names: Sequence[str]) -> None:
@@ -331,6 +376,17 @@ def _same_cluster(cluster_id: str | None, collected: str | None, names: Sequence
             next_step="collect from the brokers of this cluster, or name the other one",
             code="collection-other-cluster",
         )
+
+
+def _remember_the_first(
+    known: dict[tuple[int, str], TopicPartition], key: tuple[int, str], address: TopicPartition
+) -> None:
+    """What is said of a disk names one partition that shows it, the same one in whatever order they are asked."""
+    known[key] = min(address, known.get(key, address))
+
+
+def _may_be_down(log: CollectedLog, cluster: Cluster) -> bool:
+    return log.of_disk and cluster.status(log.answer.replica) is not BrokerStatus.LIVE
 
 
 def _is_up(answer: NotHeard, cluster: Cluster) -> str | None:
@@ -395,5 +451,7 @@ def _as_answer(log: CollectedLog) -> LogAnswer:
     return replace(answer, saved_high_watermark=saved, saved_epoch=log.newest_epoch)
 
 
+_TOGETHER = 10_000
+"""Partitions whose replicas are asked together, to compare disks with them."""
 _NAMED = 12
 """So many logs are named in a remark about a whole disk."""

@@ -9,7 +9,8 @@ Neither is a matter of one partition. A broker that has run since has had all it
 crashes takes what was not on a device yet from every log there: what is committed is held by replication, and logs are
 left to the page cache (`log.flush.interval.messages` is unlimited). So evidence in one partition weighs on the others:
 of a stale reading nothing is believed but what shows itself to be newer; where a log of a directory was cut, the others
-in it may have been, and where they end is the least of what they held.
+in it may have been, and where they end is the least of what they held. What logs lack is taken for cut where one of
+their directory shows itself that it was (`cut_logs`): then nothing speaks for a stale reading.
 
 Source: `Partition.makeLeader` and `LeaderEpochFileCache.assign` (the epoch is written before the first record is
 taken), `PartitionChangeBuilder` (the leader epoch rises by one with each change of leader, to none as well),
@@ -20,13 +21,23 @@ recovered for itself, by its own mark of a clean shutdown), `LogConfig` (flush.m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from kelr.engine.logs import agreement, count_distinct, missing
 from kelr.engine.words import plural, time_of_day
-from kelr.model import LOG_DIRECTORY, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import (
+    LOG_DIRECTORY,
+    BrokerStatus,
+    Cluster,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    TopicPartition,
+    Unheard,
+)
 
 if TYPE_CHECKING:
     from kelr.sources.snapshot_collection import CollectedLog
@@ -60,6 +71,11 @@ class CutLog:
     address: TopicPartition
     log_end: int
     saved_high_watermark: int
+
+
+def may_contradict(state: PartitionState, replica: int) -> bool:
+    """Whether a partition can show anything of a replica's disk: it is on record what that should hold."""
+    return _role(state, replica) is not None
 
 
 def doubted(
@@ -105,8 +121,7 @@ def doubted_with(
 
     It is believed where it shows itself that nothing can have been added to it since: the broker led last, in an epoch
     that it knows, or it holds all that the last leader holds. What is stale or cut is taken for cut where a log of the
-    directory is known to be: then a member of ISR or ELR that lacks nothing that is known to be committed holds what
-    was read, or held more.
+    directory is known to be: then a member of ISR or ELR holds what was read, or held more.
 
     Args:
         shows: what the other partition shows.
@@ -155,6 +170,59 @@ def perhaps_cut(state: PartitionState, answers: Sequence[LogAnswer]) -> frozense
     cut = {log.replica for log in heard if log.source == LOG_DIRECTORY and _is_short(state, log, heard)}
     lacking = {one.replica for one in answers if isinstance(one, NotHeard) and one.reason is Unheard.LACKING}
     return frozenset(cut | lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDisks:
+    """What all partitions of a snapshot show together of the disks that were read for it. How a broker stopped, and
+    whether logs of its disk may be cut, are facts of the disk; a snapshot keeps them with each log, and one of an
+    earlier kelr only with those that it believed."""
+
+    cut: frozenset[int] = frozenset()
+    """Brokers of whose disks one log tells that others may have held more. A snapshot does not keep which directory a
+    log was in. Where it marks logs of a broker itself, it was written by who knew, and marked them all."""
+    unclean: Mapping[int, bool | None] = field(default_factory=dict)
+    """By broker, `ReplicaLog.unclean_shutdown`; None where what was read is stale, or may be."""
+
+    @classmethod
+    def of(cls, partitions: Iterable[tuple[PartitionState, Sequence[LogAnswer]]]) -> SavedDisks:
+        """Of each partition that has a log of a disk: its state and its answers."""
+        cut, told, lost, contradicted, stale = set[int](), set[int](), set[int](), set[int](), set[int]()
+        marks: dict[int, set[bool | None]] = {}
+        for state, answers in partitions:
+            cut |= perhaps_cut(state, answers)
+            lost |= perhaps_cut(state, [one for one in answers if isinstance(one, ReplicaLog)])
+            for one in answers:
+                if isinstance(one, NotHeard):
+                    if one.unclean_shutdown is not None:
+                        marks.setdefault(one.replica, set()).add(one.unclean_shutdown)
+                    elif one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}:
+                        contradicted.add(one.replica)
+                        led = _last_epoch_led(state, one.replica) is not None and one.reason is Unheard.DOUBTFUL
+                        stale |= {one.replica} if led else set()
+                elif one.source == LOG_DIRECTORY:
+                    marks.setdefault(one.replica, set()).add(one.unclean_shutdown)
+                    told |= {one.replica} if one.may_have_held_more else set()
+        # Of a log that was believed although it is short it was known that it was cut: that explains what others lack.
+        untrue = stale | (contradicted - lost)
+        unclean = {
+            broker: next(iter(found)) if len(found) == 1 and not (found == {True} and broker in untrue) else None
+            for broker, found in marks.items()
+        }
+        return cls(frozenset(cut - told), unclean)
+
+    def added_to(self, state: PartitionState, answers: Sequence[LogAnswer], cluster: Cluster) -> tuple[LogAnswer, ...]:
+        """The answers of one partition, with this. What a log lacks itself is counted as that."""
+        cut = self.cut - perhaps_cut(state, answers)
+        return tuple(self._added(one, cut, cluster) for one in answers)
+
+    def _added(self, answer: LogAnswer, cut: frozenset[int], cluster: Cluster) -> LogAnswer:
+        broker = answer.replica
+        of_disk = isinstance(answer, NotHeard) or answer.source == LOG_DIRECTORY
+        if broker not in self.unclean or not of_disk or cluster.status(broker) is BrokerStatus.LIVE:
+            return answer
+        answer = replace(answer, unclean_shutdown=self.unclean[broker])
+        return replace(answer, may_have_held_more=True) if isinstance(answer, ReplicaLog) and broker in cut else answer
 
 
 def _is_short(state: PartitionState, held: ReplicaLog, others: Iterable[ReplicaLog]) -> bool:

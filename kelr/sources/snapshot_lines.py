@@ -238,7 +238,11 @@ class LogLine(_Line):
     def of(cls, answer: LogAnswer) -> Self:
         if isinstance(answer, NotHeard):
             return cls(
-                replica=answer.replica, unheard=answer.reason, detail=answer.detail, read_at_ms=answer.read_at_ms
+                replica=answer.replica,
+                unheard=answer.reason,
+                detail=answer.detail,
+                read_at_ms=answer.read_at_ms,
+                unclean_shutdown=answer.unclean_shutdown,
             )
         lineage = answer.lineage
         return cls(
@@ -264,7 +268,7 @@ class LogLine(_Line):
 
     def value(self) -> LogAnswer:
         if self.unheard is not None:
-            return NotHeard(self.replica, self.unheard, self.detail or "", self.read_at_ms)
+            return NotHeard(self.replica, self.unheard, self.detail or "", self.read_at_ms, self.unclean_shutdown)
         if self.log_end is None:
             raise ValueError(f"the log of replica {self.replica} has neither log_end nor unheard")
         lineage = None if self.lineage is None else tuple(EpochEnd(epoch, end) for epoch, end in self.lineage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,11 @@ from kelr.model import (
     LogAnswer,
     PartitionState,
     RecoveryQuorum,
-    ReplicaLog,
     TopicConfig,
     TopicError,
     Unheard,
 )
-from kelr.sources.doubt import perhaps_cut
+from kelr.sources.doubt import SavedDisks
 from kelr.sources.field_problems import in_words
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused before it is read: a header of 10,000 brokers and a lineage of 100,000 epochs fit."""
 MAX_LINES = 100_000_000
 _NOT_A_SNAPSHOT = "name a file that `kelr snapshot` wrote"
-_OF_A_DISK = tuple(json.dumps(one).encode() for one in (LOG_DIRECTORY, Unheard.LACKING))
+_OF_A_DISK = tuple(json.dumps(one).encode() for one in (LOG_DIRECTORY, Unheard.LACKING, Unheard.DOUBTFUL))
 """A line of a partition whose replica's disk was read has one of these in it."""
 _TAKE_AGAIN = "take the snapshot again, or copy the file again: what is left of it is not used"
 
@@ -100,36 +99,24 @@ class SnapshotReader:
             raise self._truncated(number)
 
     @cached_property
-    def _perhaps_cut(self) -> frozenset[int]:
-        """Brokers of whose disks one log, of any partition of the file, tells that others may have held more.
+    def _disks(self) -> SavedDisks:
+        """What all partitions of the file together show of the disks that were read for it."""
+        return SavedDisks.of(self._of_disks())
 
-        A file does not keep which directory a log was in. Where it marks logs of a broker itself, it was written by
-        who knew, and marked them all.
-        """
-        found: set[int] = set()
-        told: set[int] = set()
+    def _of_disks(self) -> Iterator[tuple[PartitionState, Sequence[LogAnswer]]]:
         for number, text in self._lines():
             if number == 1 or not any(mark in text for mark in _OF_A_DISK):
                 continue
             line = self._parse(number, text)
             body = None if line.partition is None else self._body(number, line)
             if body is not None and body.partition is not None and body.logs is not None:
-                found |= perhaps_cut(body.partition, body.logs)
-                told |= {one.replica for one in body.logs if isinstance(one, ReplicaLog) and one.may_have_held_more}
-        return frozenset(found - told)
+                yield body.partition, body.logs
 
     def _with_their_disks(self, body: Body) -> Body:
         """The line, with what other logs of its disks tell of its own. What one lacks itself is counted as that."""
         if body.partition is None or not body.logs:
             return body
-        cut = self._perhaps_cut - perhaps_cut(body.partition, body.logs)
-        marked = (
-            replace(one, may_have_held_more=True)
-            if isinstance(one, ReplicaLog) and one.source == LOG_DIRECTORY and one.replica in cut
-            else one
-            for one in body.logs
-        )
-        return replace(body, logs=tuple(marked)) if cut else body
+        return replace(body, logs=self._disks.added_to(body.partition, body.logs, self.cluster))
 
     def body(self) -> Iterator[Body]:
         """Everything after the header, in the file's order; in the end the counts are checked."""

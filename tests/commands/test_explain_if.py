@@ -165,7 +165,7 @@ def test_items_tell_what_each_assumption_comes_to_and_who_refused(kelr: Kelr) ->
     down, back, election = json.loads(kelr(*asked).out.splitlines()[-1])["assumptions"]
     assert (down["consequence"], down["refused"]) == ("no record of the partition is written; broker 2 is down", None)
     assert back["consequence"] == back["changes"][0]["text"]
-    assert back["changes"][0]["prevention"].startswith("Keep broker 1 down; first start broker 2")
+    assert back["changes"][0]["prevention"].startswith("Keep broker 1 down before you know")
     assert (election["text"], election["refused"]) == ("a preferred election is held", "PREFERRED_LEADER_NOT_AVAILABLE")
 
 

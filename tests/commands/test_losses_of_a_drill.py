@@ -4,8 +4,14 @@ a machine crash. Of partition 9 the offsets 101 to 162 had been confirmed with a
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from kelr.model import Selection
+from kelr.sources.base import take_snapshot
+from kelr.sources.snapshot_file import SnapshotFileSource, write_snapshot
 from tests.commands.conftest import Kelr
 
 CASES = Path(__file__).with_name("cases")
@@ -64,7 +70,7 @@ def test_a_disk_that_was_cut_takes_the_promise_of_every_partition_on_it(kelr: Ke
     ran = kelr("recover", "plan", "--snapshot", CLUSTER, "--logs", DISK, "-o", "json")
     document = json.loads(ran.out)
     losses = {one["partition"]: one["planned"]["loss"] for one in document["items"] if one["planned"]}
-    assert {number: loss["grade"] for number, loss in losses.items()} == dict.fromkeys((0, 1, 3, 5, 8, 9), "unknown")
+    assert {number: loss["grade"] for number, loss in losses.items()} == dict.fromkeys(range(12), "unknown")
     assert all(loss["may_have_lost"] == [4] and loss["total"]["at_most"] is None for loss in losses.values())
     told = kelr("recover", "plan", "--snapshot", CLUSTER, "--logs", DISK)
     assert "none committed, if" not in told.out
@@ -98,31 +104,53 @@ def test_the_saved_high_watermarks_of_a_disk_are_told(kelr: Kelr) -> None:
 
 
 def test_what_is_long_stands_below_the_tables(kelr: Kelr) -> None:
-    silent = "not heard: connection refused, and its disk is not believed"
-    logs = kelr("log-info", "drill-s2211-r1", "--snapshot", CLUSTER, "--logs", DISK)
-    assert silent in logs.out
+    logs = kelr("log-info", "drill-s2211-r1", "--snapshot", WITH_LOGS)
+    assert "not heard: connection refused\n" in logs.out
     assert max(map(len, logs.out.splitlines())) <= 160
     assert logs.err.count("lacks 75 offsets that 2 knows to be committed (high watermark 225)") == 1
-    explained = kelr("explain", "drill-s2211-r1:2", "--snapshot", CLUSTER, "--logs", DISK)
+    explained = kelr("explain", "drill-s2211-r1:2", "--snapshot", WITH_LOGS)
     table, _, below = explained.out.partition("\nEVENT ")
-    assert "\nLog 4 not read: connection refused, and its disk is not believed.\n" in table
+    assert "\nLog 4 not read: connection refused.\n" in table
     commands = ("        kelr ", "        kafka-")
     assert max(len(line) for line in explained.out.splitlines() if not line.startswith(commands)) <= 80
     assert "lacks 75 offsets that 2 knows to be committed" in " ".join(below.split())
 
 
-def test_where_partitions_disagree_over_a_broker_explain_says_once_which_of_them_come_first(kelr: Kelr) -> None:
-    """Partition 9 is led worse if broker 4 is back first, and others wait for it: one followed would ruin the other."""
-    summary = kelr("explain", "--snapshot", WITH_LOGS).out
+@pytest.mark.parametrize("incident", [("--snapshot", WITH_LOGS), ("--snapshot", CLUSTER, "--logs", DISK)])
+def test_one_disk_has_one_shutdown_whichever_of_its_logs_is_believed(kelr: Kelr, incident: tuple[str, ...]) -> None:
+    """Broker 4 crashed. What its disk lacks of some partitions was cut with the rest, and its marks say so of all."""
+    items = json.loads(kelr("explain", *incident, "-o", "json").out)["items"]
+    assert len(items) == 12
+    for one in items:
+        assert [(back["clean"], back["elected"]) for back in one["forecasts"] if back["replica"] == 4] == [(False, 2)]
+        assert one["advice"]["text"].startswith("Broker 4 is in the ELR and was not shut down cleanly")
+    imagined = json.loads(kelr("explain", "drill-s2211-r1:2", "--if", "4 returns", *incident, "-o", "json").out)
+    assert (len(imagined["assumptions"]), imagined["otherwise"]) == (1, [])
+    assert "by its marks on disk the shutdown of 4 counts as unclean" in imagined["assumptions"][0]["notes"]
+
+
+def test_where_partitions_disagree_over_a_broker_explain_says_once_which_of_them_come_first(
+    kelr: Kelr, tmp_path: Path
+) -> None:
+    """Partition 9 is led worse if broker 4 is back first, and others wait for it: one followed would ruin the other.
+
+    Nothing tells here how broker 4 was shut down.
+    """
+    saved = str(tmp_path / "no-marks.kelr")
+    with SnapshotFileSource(Path(WITH_LOGS)) as source:
+        snapshot = take_snapshot(source, Selection(), now_ms=0, with_logs=lambda _: True)
+    logs = {at: tuple(replace(one, unclean_shutdown=None) for one in held) for at, held in snapshot.logs.items()}
+    write_snapshot(replace(snapshot, logs=logs), Path(saved))
+    summary = kelr("explain", "--snapshot", saved).out
     assert "\n  Keep 4 down " in summary
     assert "start broker 4" not in summary
     assert "in this order" not in summary
-    ran = kelr("explain", "-o", "wide", "--snapshot", WITH_LOGS)
-    said = [line for line in ran.err.splitlines() if "disagree" in line]
+    ran = kelr("explain", "-o", "wide", "--snapshot", saved)
+    said = [line for line in ran.err.splitlines() if line.startswith("Partitions disagree")]
     assert said == [
         "Partitions disagree over broker 4: keep it down until drill-s2211-r1:9 has a leader, since its return elects"
-        " another one there, and start it then for drill-s2211-r1:2,4,6-7,10-11, which wait for it. The whole order:"
-        f" kelr recover plan --snapshot {WITH_LOGS}"
+        " another one there, and start it then for drill-s2211-r1:0-8,10-11, which wait for it. The whole order:"
+        f" kelr recover plan --snapshot {saved}"
     ]
     assert "disagree" not in kelr("explain", "--snapshot", CLUSTER).err
 

@@ -101,11 +101,15 @@ def states(draw: st.DrawFn, topic: str, partition: int) -> PartitionState:
 
 
 @st.composite
-def answers(draw: st.DrawFn, replica: int) -> LogAnswer:
-    """A log with or without its epochs, or why there is none. Few values, so that logs are often equal."""
+def answers(draw: st.DrawFn, replica: int, *, unclean: bool | None = None) -> LogAnswer:
+    """A log with or without its epochs, or why there is none. Few values, so that logs are often equal.
+
+    Args:
+        unclean: what the broker's disk tells of how it stopped, one fact for all its logs.
+    """
     if draw(st.integers(0, 3)) == 0:
         reason = draw(st.sampled_from(Unheard))
-        return NotHeard(replica, reason, draw(st.sampled_from(("", "connection refused"))), draw(times))
+        return NotHeard(replica, reason, draw(st.sampled_from(("", "connection refused"))), draw(times), unclean)
     ends = sorted(draw(st.lists(offsets, unique=True, min_size=1, max_size=3)))
     lineage = tuple(map(EpochEnd, sorted(draw(st.lists(epochs, unique=True, max_size=3))), ends))
     blind = draw(st.integers(0, 7)) == 0
@@ -122,7 +126,7 @@ def answers(draw: st.DrawFn, replica: int) -> LogAnswer:
         source=draw(st.sampled_from(("ListOffsets+Fetch", f"ListOffsets+Fetch{SAVED}", LOG_DIRECTORY))),
         read_at_ms=draw(times),
         last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)" if blind else None,
-        unclean_shutdown=draw(st.none() | st.booleans()),
+        unclean_shutdown=unclean,
     )
 
 
@@ -132,11 +136,12 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     places = draw(st.lists(st.tuples(st.sampled_from(TOPICS), st.integers(0, 3)), unique=True, min_size=1, max_size=8))
     partitions = tuple(draw(states(topic, partition)) for topic, partition in sorted(places))
     logs: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
+    disks = {broker: draw(st.none() | st.booleans()) for broker in IDS}
     for state in partitions:
         if draw(st.booleans()):
             # A broker that was a replica once may have been asked, too.
             asked = [broker for broker in dict.fromkeys((*state.replicas, 3)) if draw(st.integers(0, 4))]
-            logs[state.address] = tuple(draw(answers(broker)) for broker in asked)
+            logs[state.address] = tuple(draw(answers(broker, unclean=disks.get(broker))) for broker in asked)
     return Snapshot(
         taken_at_ms=draw(st.integers(0, 9)),
         cluster=draw(clusters()),

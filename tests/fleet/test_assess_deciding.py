@@ -61,14 +61,15 @@ def key_of(pattern: Pattern, hits: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _log(answer: Any) -> dict[str, Any]:
+    clean_shutdown = None if answer.unclean_shutdown is None else not answer.unclean_shutdown
     if isinstance(answer, NotHeard):
-        return {"replica": answer.replica, "unheard": str(answer.reason)}
+        return {"replica": answer.replica, "unheard": str(answer.reason), "clean_shutdown": clean_shutdown}
     lineage = answer.lineage
     return {
         **{name: getattr(answer, name) for name in ("replica", "log_end", "last_epoch", "current_leader_epoch")},
         **{name: getattr(answer, name) for name in ("high_watermark", "log_start", "last_stable_offset")},
         "lineage": None if lineage is None else [{"epoch": one.epoch, "end_offset": one.end_offset} for one in lineage],
-        "clean_shutdown": None if answer.unclean_shutdown is None else not answer.unclean_shutdown,
+        "clean_shutdown": clean_shutdown,
         "saved_high_watermark": answer.saved_high_watermark,
         "saved_epoch": answer.saved_epoch,
         "may_have_held_more": answer.may_have_held_more,

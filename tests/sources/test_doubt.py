@@ -22,11 +22,13 @@ from kelr.model import (
     ReplicaLog,
     Selection,
     Snapshot,
+    TopicPartition,
     Unheard,
     Wish,
 )
+from kelr.sources.base import Source
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
-from kelr.sources.decisions import decide_partitions
+from kelr.sources.decisions import DecidedPage, decide_partitions
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.doubt import Shows, doubted, perhaps_cut
 from kelr.sources.memory import MemorySource
@@ -209,7 +211,10 @@ LED_BY_TWO = replace(OTHER, last_known_elr=(2,))
 
 
 def of_a_disk(
-    *held: tuple[PartitionState, CollectedLog], directories: tuple[str, ...] = ("/d1", "/d1"), believing: bool = False
+    *held: tuple[PartitionState, CollectedLog],
+    directories: tuple[str, ...] = ("/d1", "/d1"),
+    believing: bool = False,
+    clean: bool | None = None,
 ) -> CollectedSource:
     """A source of these partitions, with readings of broker 1's disk; brokers 2 and 3 are live."""
     states = tuple(state for state, _ in held)
@@ -220,7 +225,12 @@ def of_a_disk(
         logs=logs,
         taken_at_ms=PLAN_AT_MS,
     )
-    disk = CollectedDisk(1, READ_AT_MS, tuple(LogDirectory(one, broker=1) for one in set(directories)), name="b1.kelr")
+    disk = CollectedDisk(
+        1,
+        READ_AT_MS,
+        tuple(LogDirectory(one, broker=1, clean_shutdown=clean) for one in set(directories)),
+        name="b1.kelr",
+    )
     readings = {
         state.address: (replace(log, directory=f"{directory}/{state.topic}-{state.partition}"),)
         for (state, log), directory in zip(held, directories, strict=True)
@@ -366,9 +376,60 @@ def test_what_is_stale_or_cut_is_taken_for_cut_where_another_log_there_was(
         assert answer.may_have_held_more
 
 
-def test_what_was_shown_of_a_disk_is_forgotten_with_the_reading() -> None:
+def test_what_a_partition_shows_of_a_disk_holds_whichever_partitions_are_asked_for() -> None:
     source = of_a_disk((WAITS_FOR_ONE, on_disk(OLD, newest=0)), (LED_BY_TWO, on_disk(SHORTER)))
-    assert isinstance(told_of(source, LED_BY_TWO), NotHeard)
-    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], NotHeard)
+    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], NotHeard), "asked for alone"
+    assert isinstance(told_of(source, LED_BY_TWO), NotHeard), "with the one that shows it"
     source.forget()
-    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], ReplicaLog)
+    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], NotHeard), "the reading is the same"
+
+
+_STATES = st.sampled_from(
+    [
+        WAITS_FOR_ONE,
+        replace(WAITS_FOR_ONE, last_known_elr=()),
+        LED_BY_TWO,
+        NOBODY_RECORDS,
+        replace(LED_BY_TWO, elr=(1, 2)),
+        replace(WAITS_FOR_ONE, leader=2, isr=(2, 3), elr=(), last_known_elr=()),
+    ]
+)
+_READINGS = st.builds(
+    on_disk,
+    st.sampled_from([OLD, SHORTER, WHOLE, log_of(1, hw=0)]),
+    newest=st.sampled_from([None, 0, 2]),
+    saved=st.sampled_from([None, 20, 45]),
+)
+_DISKS = st.lists(st.tuples(_STATES, _READINGS, st.sampled_from(["/d1", "/d2"])), min_size=2, max_size=5)
+
+
+@given(_DISKS)
+def test_what_is_said_of_a_partition_does_not_hang_on_which_others_are_asked_for(
+    tmp_path_factory: pytest.TempPathFactory, held: list[tuple[PartitionState, CollectedLog, str]]
+) -> None:
+    """Of all that can be said, by a collection beside a cluster, and by a snapshot that holds what it made of them."""
+    logs = [(replace(state, partition=number), log) for number, (state, log, _) in enumerate(held)]
+    directories = tuple(directory for _, _, directory in held)
+    (all_of_them,) = decided(of_a_disk(*logs, directories=directories, clean=False), Selection())
+    path = tmp_path_factory.mktemp("saved") / "saved.kelr"
+    write_snapshot(all_of_them.snapshot, path)
+    (saved,) = decided(SnapshotFileSource(path), Selection())
+    # A snapshot does not keep the directory that a log was in: beside a cut log of another one it doubts more.
+    assert len({*directories}) > 1 or saved.decisions == all_of_them.decisions
+    marks = {
+        answer.unclean_shutdown
+        for answers in all_of_them.snapshot.logs.values()
+        for answer in answers
+        if answer.replica == 1
+    }
+    assert len(marks) == 1, "one broker, one shutdown"
+    for together, in_file in zip(all_of_them.decisions, saved.decisions, strict=True):
+        alone = Selection.of([TopicPartition(together.topic, together.partition)])
+        (page,) = decided(of_a_disk(*logs, directories=directories, clean=False), alone)
+        assert page.decisions == (together,)
+        (page,) = decided(SnapshotFileSource(path), alone)
+        assert page.decisions == (in_file,)
+
+
+def decided(source: Source, selection: Selection) -> list[DecidedPage]:
+    return list(decide_partitions(source, selection, clock_ms=lambda: PLAN_AT_MS))

@@ -340,7 +340,7 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
     if case.logs.lost_directory(leader):
         return _without_their_logs(case, found, (leader,))
     condition = f"If {leader} cannot return"
-    if case.stopped_uncleanly(leader):
+    if case.stopped_uncleanly(leader) and case.read_from_disk(leader):
         keep = f"Keep broker {leader} down for now: Kafka elects it at once, and {its_log_was_read(case, leader)}."
         otherwise = f"If that cannot be done: start broker {leader}."
         first = ask_the_live_first(case, found, leader, keep, (otherwise, None))

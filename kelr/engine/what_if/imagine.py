@@ -27,7 +27,6 @@ from kelr.engine.what_if.moment import Moment, Ran, after_assumption
 from kelr.engine.what_if.prevention import prevention_of
 from kelr.engine.words import ids, joined
 from kelr.model import (
-    LOG_DIRECTORY,
     Broker,
     BrokerStatus,
     Cluster,
@@ -36,7 +35,6 @@ from kelr.model import (
     Loss,
     PartitionState,
     RecoveryQuorum,
-    ReplicaLog,
     Snapshot,
     TopicPartition,
 )
@@ -217,13 +215,13 @@ def _in_their_manner(
         log.replica: log.unclean_shutdown
         for answers in snapshot.logs.values()
         for log in answers
-        if isinstance(log, ReplicaLog) and log.source == LOG_DIRECTORY and log.replica in down
+        if log.unclean_shutdown is not None and log.replica in down
     }
     unclean = {broker for broker, known in on_disk.items() if known}
     unregistered = {one for one in down if rules.elr and status[one] is BrokerStatus.UNREGISTERED}
     stopped: dict[int, bool | None] = dict.fromkeys(down)
     """Those that are down, and whether they stopped cleanly; None where nothing tells it."""
-    stopped |= {broker: not known for broker, known in on_disk.items() if known is not None}
+    stopped |= {broker: not known for broker, known in on_disk.items()}
     stopped |= dict.fromkeys(unregistered, False)
     notes = {**dict.fromkeys(unclean, _UNCLEAN), **dict.fromkeys(unregistered, _NOT_REGISTERED)}
     for assumption in assumptions:

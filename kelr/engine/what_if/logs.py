@@ -11,7 +11,16 @@ from dataclasses import replace
 
 from kelr.controller import Change, ControllerState
 from kelr.engine.logs import agreement, rank_logs
-from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, Snapshot, TopicPartition, Unheard
+from kelr.model import (
+    LOG_DIRECTORY,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Snapshot,
+    TopicPartition,
+    Unheard,
+)
 
 Logs = Mapping[TopicPartition, tuple[LogAnswer, ...]]
 
@@ -35,7 +44,8 @@ def returned(logs: Logs, broker: int, *, clean: bool) -> Logs:
     """The logs once a broker is back.
 
     After a clean shutdown its logs are what they were; after an unclean one they may have lost their tails, so that
-    what was heard before says nothing any more. A log that was not heard for a reason of the broker's may be heard
+    what was read before says nothing any more. But what was read of a disk while the broker was down is what it starts
+    with: what that shutdown took is gone already. A log that was not heard for a reason of the broker's may be heard
     then; one that nobody asked for, or that may not be read, is as unknown as before. So is one whose directory failed:
     its return does not tell whether the records are back.
     """
@@ -43,6 +53,8 @@ def returned(logs: Logs, broker: int, *, clean: bool) -> Logs:
     def back(answer: LogAnswer) -> LogAnswer:
         if isinstance(answer, NotHeard) and answer.reason is Unheard.STORAGE_ERROR:
             return answer
+        if isinstance(answer, ReplicaLog) and answer.source == LOG_DIRECTORY:
+            return replace(answer, broker_epoch=None, source=f"{LOG_DIRECTORY}, then started", unclean_shutdown=None)
         if not clean:
             return _unknown(answer, "may have lost its tail in the unclean shutdown")
         if isinstance(answer, NotHeard):

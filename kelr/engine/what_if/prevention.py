@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kelr.engine.advice.returns import save_what_it_may_truncate
+from kelr.engine.advice.returns import cuts_in_words, save_what_it_may_truncate
 from kelr.engine.case import Case, case_of
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import cost_in_words
@@ -12,7 +12,7 @@ from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening
 from kelr.engine.what_if.events import led, unfold
 from kelr.engine.what_if.moment import Moment, Ran, known_at
 from kelr.engine.words import brokers
-from kelr.model import Grade, Loss, Snapshot
+from kelr.model import Bounds, Grade, Loss, Snapshot
 
 _BY_HAND = frozenset({Happening.UNCLEAN_ELECTION, Happening.DESIGNATION})
 
@@ -52,6 +52,9 @@ def prevention_of(assumption: Assumption, before: Moment, snapshot: Snapshot, el
         return f"{better[0].upper()}{better[1:]}." if better else ""
     if assumption.happening not in RETURNS or not coming:
         return ""
+    if not better and electing.loss is not None and electing.loss.total is not None:
+        cuts = electing.loss.truncations
+        return f"First save what this truncates: {cuts_in_words(cuts)}." if cuts else ""
     who = brokers((leader,)) if leader is not None and leader in coming else brokers(coming)
     up = any(before.state.active(broker) for broker in coming)
     hold = f"Do not restart {who}" if up else f"Keep {who} down"
@@ -69,7 +72,7 @@ def _better(case: Case, electable: Collection[int], electing: Ran, coming: Colle
     if best is None or best.replica == electing.change.after.leader or best.replica in {*coming}.difference(electable):
         return ""
     other, counted = loss_of_electing(case, best.replica), None if electing.loss is None else electing.loss.total
-    if other.total is None or (counted is not None and other.total.rank >= counted.rank):
+    if other.total is None or other.total.rank >= (counted or Bounds(0)).rank:
         return ""
     back = "" if best.replica in electable else f"start broker {best.replica}, and "
     return f"{back}designate {best.replica}, which {cost_in_words(other)}"

@@ -173,6 +173,7 @@ def _without_words(log: Column) -> Column:
     values = {
         "replica": _place(log["replica"]),
         "unheard": unheard,
+        "clean_shutdown": fn.when(fn.coalesce(~stale, fn.lit(True)), log["clean_shutdown"]),
         "broker_epoch": fn.lit(None),
         "how": fn.when(log["how"] == LOG_DIRECTORY, LOG_DIRECTORY)
         .when(log["how"].endswith(SAVED), SAVED)
@@ -180,12 +181,13 @@ def _without_words(log: Column) -> Column:
         "may_have_held_more": fn.coalesce(log["may_have_held_more"], fn.lit(False)),
     }
     shape = KEY["logs"].dataType.elementType  # type: ignore[attr-defined]
-    heard = [name for name in shape.fieldNames() if name not in {"replica", "unheard"}]
-    fields = [values[name].alias(name) for name in ("replica", "unheard")]
+    always = ("replica", "unheard", "clean_shutdown")
+    heard = [name for name in shape.fieldNames() if name not in always]
+    fields = [values[name].alias(name) for name in always]
     for name in heard:
         value = values.get(name, log[name])
         fields.append(fn.when(unheard.isNull(), value).alias(name))
-    by_name = dict(zip(("replica", "unheard", *heard), fields, strict=True))
+    by_name = dict(zip((*always, *heard), fields, strict=True))
     return fn.struct(*(by_name[name] for name in shape.fieldNames())).cast(shape)
 
 

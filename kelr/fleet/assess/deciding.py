@@ -133,8 +133,9 @@ def _config(row: Mapping[str, Any]) -> TopicConfig:
 
 
 def _log(row: Mapping[str, Any]) -> LogAnswer:
+    unclean_shutdown = None if row["clean_shutdown"] is None else not row["clean_shutdown"]
     if row["unheard"] is not None:
-        return NotHeard(row["replica"], Unheard(row["unheard"]))
+        return NotHeard(row["replica"], Unheard(row["unheard"]), unclean_shutdown=unclean_shutdown)
     lineage = row["lineage"]
     return ReplicaLog(
         replica=row["replica"],
@@ -146,7 +147,7 @@ def _log(row: Mapping[str, Any]) -> LogAnswer:
         lineage=None if lineage is None else tuple(EpochEnd(one["epoch"], one["end_offset"]) for one in lineage),
         source=row["how"],
         last_stable_offset=row["last_stable_offset"],
-        unclean_shutdown=None if row["clean_shutdown"] is None else not row["clean_shutdown"],
+        unclean_shutdown=unclean_shutdown,
         saved_high_watermark=row["saved_high_watermark"],
         saved_epoch=row["saved_epoch"],
         may_have_held_more=bool(row["may_have_held_more"]),
