@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kelr.commands.session import Session, now_ms
+from kelr.commands.watch_reader import WatchLook
 from kelr.commands.watch_telling import Teller
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions
-from kelr.engine.watching import Change, Sight
 from kelr.view.columns import Json
 from kelr.view.styled import plain
 from kelr.view.watch.lines import WatchLine, begin_lines, change_lines, watch_view
@@ -15,30 +13,28 @@ from kelr.view.watch.lines import WatchLine, begin_lines, change_lines, watch_vi
 _AT_MOST_S = 0.25
 """So long at a time is waited for a look: Ctrl-C comes through in between."""
 
-Seen = tuple[Sight, Sequence[Change]]
-
 
 def watch_in_lines(session: Session, options: WatchOptions) -> bool:
     """Print what changes until it is to end; whether the time ran out before everything was healthy."""
-    watching = Watching(session, options, wake=_nobody, patient=False)
-    first: Seen | None = None
+    watching = Watching(session, options, wake=lambda: None, patient=False)
+    first: WatchLook | None = None
     while first is None and watching.ends_now is None:
         first = _next(watching)
     if first is None:
         session.output.note("the time is up, and nothing was read so far")
         return options.until_healthy
     head: dict[str, Json] = {
-        "cluster_id": first[0].cluster.cluster_id,
+        "cluster_id": first.story.sight.cluster.cluster_id,
         "targets": [str(one) for one in options.selection.targets],
         "interval_s": options.interval_s,
     }
     teller = Teller(on_screen=False)
     with session.output.listing(watch_view(), head) as listing:
-        begin, *found = begin_lines(first[0])
+        begin, *found = begin_lines(first.story.sight)
         listing.add([begin, *teller.gaps(watching), *found, *teller.rest(watching)])
         while (ended := watching.ends_now) is None:
             seen = _next(watching)
-            changes = () if seen is None else change_lines(*seen)
+            changes = () if seen is None else change_lines(seen.story.sight, seen.changes)
             lines = [*teller.gaps(watching), *changes, *teller.rest(watching)]
             if lines:
                 listing.add(lines)
@@ -47,14 +43,10 @@ def watch_in_lines(session: Session, options: WatchOptions) -> bool:
         return ended
 
 
-def _nobody() -> None:
-    """Nobody is to be woken: the result is waited for."""
-
-
-def _next(watching: Watching) -> Seen | None:
+def _next(watching: Watching) -> WatchLook | None:
     """A look that comes through in a moment; None where none does, or it failed."""
-    watching.look_when_due()
-    wait_s = _AT_MOST_S if watching.looking_since_ms is not None else (watching.due_ms - now_ms()) / 1000
+    watching.look_when_due(watching.story)
+    wait_s = _AT_MOST_S if watching.due_ms is None else (watching.due_ms - now_ms()) / 1000
     return watching.take(max(0.001, min(_AT_MOST_S, wait_s)))
 
 

@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 
 from kelr.commands.elections_on_record import unsaved_in_words, unsaved_on_record
 from kelr.commands.session import Resolved, Session, now_ms
-from kelr.engine.watching import Change, Story
-from kelr.errors import KelrError
+from kelr.commands.topic_errors import topics_failed
+from kelr.engine.watching import Change, Sight, Story
+from kelr.errors import KelrError, UsageError
 from kelr.model import LogAnswer, Selection, TopicPartition
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
@@ -109,8 +110,8 @@ class Worker(Generic[JobT, ResultT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What a look brought."""
+class WatchLook:
+    """What a look of a watch brought."""
 
     story: Story
     """With this look."""
@@ -120,6 +121,14 @@ class Looked:
     notes: tuple[str, ...]
     unsaved: str = ""
     """Of records that disks of brokers that are down may hold alone, one of the notes; empty: nothing is on record."""
+
+    @property
+    def taken_at_ms(self) -> int:
+        return self.story.sight.taken_at_ms
+
+    @property
+    def took_ms(self) -> int:
+        return self.story.sight.took_ms
 
 
 class LookJob:
@@ -131,14 +140,16 @@ class LookJob:
         looker: Looker,
         recoveries: Callable[[str | None], RecoveryProgress | None],
         selection: Selection,
+        until_healthy: bool,
     ):
         self._reader, self._looker, self._recoveries = reader, looker, recoveries
-        self._selection = selection
+        self._selection, self._until_healthy = selection, until_healthy
 
-    def __call__(self, story: Story | None) -> Looked:
+    def __call__(self, story: Story | None) -> WatchLook:
         """The story up to now, with one more look.
 
-        Raises KelrError where the cluster cannot be read; the next look begins with new connections.
+        Raises KelrError where the cluster cannot be read; the next look begins with new connections. The first look
+        raises where none of the named topics exists, or there is nothing that could be healthy.
         """
         notes: list[str] = []
         try:
@@ -148,10 +159,22 @@ class LookJob:
         except KelrError:
             self._reader.close()
             raise
+        if story is None:
+            self._check(sight)
         after, changes = (Story.beginning(sight), ()) if story is None else story.after(sight)
         words = unsaved_in_words(unsaved) if unsaved else ""
         recovery = self._recoveries(sight.cluster.cluster_id)
-        return Looked(after, changes, recovery, tuple(filter(None, (*self._reader.notes, *notes, words))), words)
+        return WatchLook(after, changes, recovery, tuple(filter(None, (*self._reader.notes, *notes, words))), words)
+
+    def _check(self, sight: Sight) -> None:
+        if sight.topic_errors and not sight.counts.read:
+            raise topics_failed(sight.topic_errors, some_worked=False)
+        if self._until_healthy and not sight.counts.read:
+            raise UsageError(
+                "no partition was found to watch: of none it can be said that it is healthy",
+                next_step="check the names; brokers list no topic that the principal may not describe",
+                code="nothing-to-watch",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,13 @@ class Teller:
 
     def rest(self, watching: Watching) -> Iterator[WatchLine]:
         """What is new besides, once a look has come through: behind the changes that it saw."""
-        if watching.looked is None or watching.trouble is not None:
+        if watching.newest is None or watching.trouble is not None:
             return
-        sight, recovery = watching.looked.story.sight, watching.looked.recovery
+        sight, recovery = watching.newest.story.sight, watching.newest.recovery
         if recovery is not None and self._progress(recovery) != self._progress(self._recovery):
             yield _line("recovery", recovery_words(recovery), Style.HEADING, sight)
         self._recovery = recovery
-        unsaved = watching.looked.unsaved
+        unsaved = watching.newest.unsaved
         if unsaved and unsaved != self._unsaved:
             yield _line("unsaved", unsaved, Style.BAD, sight)
         self._unsaved = unsaved

@@ -1,4 +1,4 @@
-"""``.venv/bin/python packaging/picture.py``: draws docs/assets/explain.svg, README's picture of a terminal, by hand.
+"""``.venv/bin/python packaging/picture.py`` draws docs/assets/explain.svg and watch.svg, pictures of a terminal.
 
 What it shows is kelr's own answer about an incident that was made on a real Kafka and saved (docs/runbooks/incidents).
 A test reads the text back out of the picture and compares it with what kelr prints now.
@@ -6,6 +6,7 @@ A test reads the text back out of the picture and compares it with what kelr pri
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import re
@@ -20,9 +21,18 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from kelr.commands.main import main
+from kelr.engine.watching import Story
+from kelr.model import Selection, TopicPartition
+from kelr.sources.decisions import decide_partitions
+from kelr.sources.snapshot_file import SnapshotFileSource
+from kelr.sources.watched import Looker
+from kelr.view.explain import Explanation
+from kelr.view.watch.app import WatchApp
+from kelr.view.watch.model import Detail, Shown
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "assets" / "explain.svg"
+WATCH = PICTURE.with_name("watch.svg")
 SNAPSHOT = ROOT / "docs" / "runbooks" / "incidents" / "elr-member-killed.kelr"
 COMMAND = "kelr explain orders:1 -b kafka-1:9092"
 COLUMNS = 108
@@ -57,11 +67,50 @@ def drawn() -> str:
     """The picture, as SVG that fetches nothing."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text.from_ansi(seen(color=True).rstrip("\n")), soft_wrap=True)
-    template = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    template = template.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace")
-    return console.export_svg(title="kelr", theme=_THEME, code_format=template, unique_id="kelr")
+    return console.export_svg(title="kelr", theme=_THEME, code_format=_plain(CONSOLE_SVG_FORMAT), unique_id="kelr")
+
+
+class _Watch(WatchApp):
+    """The first look of a watch, a second ago."""
+
+    def step(self) -> float:
+        source, taken_at_ms = SnapshotFileSource(SNAPSHOT), SnapshotFileSource(SNAPSHOT).taken_at_ms
+        story = Story.beginning(Looker(Selection(), lambda: taken_at_ms).look(source))
+        (page,) = decide_partitions(SnapshotFileSource(SNAPSHOT), Selection(), clock_ms=lambda: taken_at_ms)
+        addresses = [(TopicPartition(one.topic, one.partition), one) for one in page.decisions]
+        self.show(
+            Shown(
+                title="kafka-1:9092",
+                interval_s=2.0,
+                now_ms=taken_at_ms + 1000,
+                explanation=Explanation(" ".join),
+                story=story,
+                details={at: Detail(one, taken_at_ms, page.snapshot.logs.get(at, ())) for at, one in addresses},
+            )
+        )
+        return 3600.0
+
+
+def watched() -> str:
+    """The screen of kelr watch, as SVG that fetches nothing."""
+
+    async def play() -> str:
+        app = _Watch()
+        async with app.run_test(size=(COLUMNS, 30)) as pilot:
+            for _ in range(3):
+                await pilot.pause()
+            return app.export_screenshot(title="kelr watch -b kafka-1:9092")
+
+    return _plain(asyncio.run(play()))
+
+
+def _plain(picture: str) -> str:
+    """A picture, or its template, without what it would fetch."""
+    picture = re.sub(r"@font-face \{.*?\}\n", "", picture, flags=re.DOTALL)
+    return picture.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace")
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn(), encoding="utf-8")
-    sys.stdout.write(f"{PICTURE.relative_to(ROOT)}\n")
+    for path, picture in ((PICTURE, drawn()), (WATCH, watched())):
+        path.write_text(picture, encoding="utf-8")
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")

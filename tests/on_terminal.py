@@ -15,12 +15,13 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Self
 
 from kelr.view.styled import width_of
 
-ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-"""What kelr writes before and after a screen."""
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l\x1b[?25h"
+"""What is written before and after a screen."""
 PATIENCE_S = 30.0
 FOREGROUND = """
 import fcntl, signal, sys, termios
@@ -35,8 +36,8 @@ from kelr.commands.main import main
 sys.exit(main(sys.argv[1:]))
 """
 """kelr as the program of this terminal, as a shell would start it."""
-_SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])")
-_BEGUN = re.compile(r"\x1b(\[[?0-9;]*)?")
+_SEQUENCE = re.compile(r"\x1b(?:\[([?<>0-9;]*\$?)([A-Za-z])|\][0-9]+;[^\x07]*\x07)")
+_BEGUN = re.compile(r"\x1b(\[[?<>0-9;]*\$?|\][0-9]*(;[^\x07]*)?)?")
 
 
 class Screen:
@@ -73,7 +74,8 @@ class Screen:
                 if _BEGUN.fullmatch(text, at):
                     break  # its end has not come yet
                 raise ValueError(f"an unknown sequence: {text[at : at + 10]!r}")
-            self._obey(match[1], match[2])
+            if match[2] is not None:  # the others are titles, or shapes of the mouse's pointer
+                self._obey(match[1], match[2])
             at = match.end()
         self._rest = text[at:]
 
@@ -88,13 +90,13 @@ class Screen:
 
     def _obey(self, arguments: str, kind: str) -> None:
         if kind == "H":
-            row, column = (int(one) for one in arguments.split(";"))
+            row, column = (int(one) for one in (arguments or "1;1").split(";"))
             self._row, self._column = min(row, self._lines) - 1, min(column, self._columns) - 1
         elif kind == "K" and not arguments:
             self._cells[self._row][self._column :] = [" "] * (self._columns - self._column)
         elif (kind, arguments) in {("J", "2"), ("h", "?1049"), ("l", "?1049")}:
             self._clear()
-        elif kind not in {"m", "h", "l"}:
+        elif kind not in {"m", "h", "l", "p", "u"}:
             raise ValueError(f"an unknown sequence: {arguments}{kind}")
 
     def _put(self, character: str) -> None:
@@ -158,6 +160,18 @@ class OnTerminal:
 
     def press(self, keys: bytes) -> None:
         os.write(self.keyboard, keys)
+
+    def hang_up(self) -> None:
+        """The terminal's window is closed."""
+        for end in (self._terminal, self.keyboard):
+            os.close(end)
+
+    def until_stopped(self) -> None:
+        """Until the process has been stopped, as by Ctrl-Z."""
+        deadline = time.monotonic() + PATIENCE_S
+        while Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     def until(self, text: bytes) -> bytes:
         """What was written up to this text, which has to come; what comes then is not looked at."""

@@ -69,7 +69,7 @@ def table_lines(
 ) -> Iterator[Text]:
     """Rows in columns, cells of kelr's own. Where they do not fit they are broken between words, sentences first, and a
     name that leaves the others no room gets a line of its own; nothing is cut off, and no word in two."""
-    cells = [[_rich_text(cell_text(column, row)) for column in columns] for row in rows]
+    cells = [[rich_text(cell_text(column, row)) for column in columns] for row in rows]
     titles = [RichText(column.title if header else "", style="bold") for column in columns]
     if not all(sum(cell.cell_len + _GAP for cell in row) - _GAP <= width for row in (titles, *cells)):
         cells = [[_breakable(cell, width // 3) for cell in row] for row in cells]
@@ -110,13 +110,20 @@ def _widths(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[RichText]]
 
 def wrapped(text: Text, width: int) -> list[Text]:
     """In lines of this width, none of its words cut in two; a long list of partitions breaks behind its commas."""
-    shown = _breakable(_rich_text(text), width)
+    shown = _breakable(rich_text(text), width)
     return list(_lines_of(shown, width=max(width, _measured(shown).minimum, 1)))
 
 
-def _rich_text(text: Text) -> RichText:
+def rich_text(text: Text) -> RichText:
     """Text for Rich, control characters made harmless: Rich passes them on."""
     return RichText.assemble(*((cleaned(span.text), _RICH[span.style]) for span in text))
+
+
+def cut(text: Text, width: int) -> Text:
+    """The text up to this width; what is cut ends in an ellipsis, so that it is not taken for the whole."""
+    shown = rich_text(text)
+    shown.truncate(max(0, width), overflow="ellipsis")
+    return next(_lines_of(shown, width=_NO_LIMIT), [])
 
 
 def _breakable(text: RichText, width: int) -> RichText:

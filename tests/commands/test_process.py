@@ -226,6 +226,7 @@ FORBIDDEN = (
     "prometheus_client",
     "psutil",
     "ssl",
+    "textual",
     "yaml",
 )
 """What ``kelr --help`` may not load: it has to answer in under 0.25 s."""

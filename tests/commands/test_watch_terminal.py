@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from kelr.sources.snapshot_file import write_snapshot
 from tests.incident import INCIDENT
-from tests.on_terminal import ENTER, FOREGROUND, LEAVE, OnTerminal, Screen
+from tests.on_terminal import ENTER, FOREGROUND, LEAVE, PATIENCE_S, OnTerminal, Screen
 
 # The incident answers for a cluster, in a process of its own.
 PROGRAM = f"""
@@ -26,10 +27,10 @@ session.open_source = lambda settings: SnapshotFileSource(Path(sys.argv[1]))
 sys.exit(main(sys.argv[2:]))
 """
 BREAKS = """
-import kelr.commands.watch_screen as screen
+import kelr.view.watch.app as app
 def breaks(*_):
     raise ZeroDivisionError("oh")
-screen.draw = breaks
+app.{what} = breaks
 """
 AWAY = """
 from kelr.errors import ConnectError
@@ -44,14 +45,22 @@ class Away(SnapshotFileSource):
 session.open_source = lambda settings: Away(Path(sys.argv[1]))
 """
 TIME = r"\d\d:\d\d:\d\d"
-IMPATIENT = """
-import os, signal
-from kelr.view.watch.terminal import Terminal
-back = Terminal._give_back
-def pressed_again(terminal):
-    os.kill(os.getpid(), signal.SIGINT)
-    back(terminal)
-Terminal._give_back = pressed_again
+HANGS = """
+import time
+class Hangs(SnapshotFileSource):
+    "Its brokers do not answer while there is a file beside the snapshot."
+    def forget(self):
+        while Path(sys.argv[1]).with_name("hangs").exists():
+            time.sleep(0.05)
+session.open_source = lambda settings: Hangs(Path(sys.argv[1]))
+"""
+COUNTS = """
+class Counts(SnapshotFileSource):
+    "Writes a byte for each look."
+    def forget(self):
+        with Path(sys.argv[1]).with_name("looks").open("a") as looks:
+            looks.write(".")
+session.open_source = lambda settings: Counts(Path(sys.argv[1]))
 """
 
 
@@ -66,9 +75,9 @@ def on_terminal(snapshot: Path, *arguments: str, more: str = "") -> OnTerminal:
 
 
 def marks(screen: str) -> list[str]:
-    """What stands before each partition of the list: chosen or not, renewed by the last look or not."""
-    rows = (line for line in screen.splitlines() if line[2:].startswith(("orders:", "payments:", "secret:")))
-    return [row[:2] for row in rows if " has no leader" not in row]
+    """What stands before each partition of the list: whether the last look renewed it."""
+    rows = (line for line in screen.splitlines() if line[1:].startswith(("orders:", "payments:", "secret:")))
+    return [row[0] for row in rows]
 
 
 @pytest.fixture
@@ -90,11 +99,11 @@ def watching(snapshot: Path) -> Iterator[OnTerminal]:
 def test_keys_and_the_end(watching: OnTerminal) -> None:
     assert watching.settings != watching.before
     watching.press(b"\x1b[B\r")
-    watching.until(b"EVENT")
+    watching.seen("^orders:1 +LEADERLESS", "^EVENT")
     watching.press(b"\x1b")
-    watching.until(b"s sort (situation)")
+    watching.seen(r"SITUATION\^", r"^─ \* orders:1, logs as of")
     watching.press(b"/pay\r")
-    watching.until(b"'pay': 1 of 4")
+    watching.seen("1 of 4 hold 'pay'")
     watching.press(b"q")
     assert watching.ended() == 0
     watching.given_back()
@@ -116,34 +125,78 @@ def test_ctrl_c(watching: OnTerminal) -> None:
     assert b"Traceback" not in watching.written
 
 
-def test_ctrl_c_pressed_again_while_the_terminal_is_given_back(snapshot: Path) -> None:
-    with watch_of(snapshot, more=IMPATIENT) as watch:
+@pytest.mark.parametrize("keys", [b"\x03", b"\x03\x03\x03\x03", b"\x1b[B\r\x03", b"/pay\x03", b"?\x03"])
+def test_ctrl_c_wherever_it_is_pressed_and_again(snapshot: Path, keys: bytes) -> None:
+    with watch_of(snapshot) as watch:
         watch.until(ENTER)
         watch.until(b"orders:2")
-        watch.press(b"\x03")
+        watch.press(keys)
         assert watch.ended() == 130
         watch.given_back()
 
 
+@pytest.mark.parametrize(("key", "code"), [(b"q", 0), (b"\x03", 130)])
+def test_brokers_that_hang_keep_nobody_from_ending_it(snapshot: Path, key: bytes, code: int) -> None:
+    hangs = snapshot.with_name("hangs")
+    hangs.touch()
+    with watch_of(snapshot, more=HANGS) as watch:
+        watch.until(ENTER)
+        watch.seen("nothing read yet, for [1-9] s")
+        watch.press(key)
+        assert watch.ended() == code
+        watch.given_back()
+
+
+def test_interrupted_from_elsewhere(watching: OnTerminal) -> None:
+    watching.process.send_signal(signal.SIGINT)
+    assert watching.ended() == 130
+    watching.given_back()
+    assert b"kelr: interrupted\r\n" in watching.written
+
+
+def test_its_colours_are_the_terminals_own(watching: OnTerminal) -> None:
+    """A light one stays light."""
+    watching.seen("none so far")
+    assert b"\x1b[1;31" in watching.written
+    assert not re.findall(rb"\x1b\[[0-9;]*[34]8;[25];[0-9;]*m", watching.written)
+
+
+def test_a_terminal_that_is_gone_ends_it(watching: OnTerminal) -> None:
+    watching.hang_up()
+    assert watching.process.wait(30) != 0
+
+
+def test_a_terminal_that_takes_nothing_any_more(snapshot: Path) -> None:
+    """Nobody reads what is written: the pseudo-terminal is full after a part of the first frame."""
+    looks = snapshot.with_name("looks")
+    with watch_of(snapshot, more=COUNTS) as watch:
+        deadline = time.monotonic() + PATIENCE_S
+        while not looks.exists() or looks.stat().st_size < 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        watch.press(b"\x03")
+        assert watch.process.wait(PATIENCE_S) == 130
+
+
 def test_ctrl_z_gives_the_terminal_back_and_takes_it_again(watching: OnTerminal) -> None:
-    # A process group of its own, with nobody to wake it, is not stopped: it gives the terminal back and goes on.
     watching.press(b"\x1a")
     watching.until(LEAVE)
+    watching.until_stopped()
+    watching.process.send_signal(signal.SIGCONT)
     watching.until(ENTER)
-    watching.until(b"orders:2")
+    watching.seen("^ orders:2")
     watching.press(b"q")
     assert watching.ended() == 0
     watching.given_back()
 
 
 def test_another_size_is_drawn_whole(watching: OnTerminal) -> None:
-    watching.resize(41, 12)
-    watching.process.send_signal(signal.SIGWINCH)
-    watching.until(b"\x1b[2J")
-    watching.until(b"\x1b[12;1H")
-    watching.resize(20, 5)
-    watching.process.send_signal(signal.SIGWINCH)
-    watching.until(b"20x5 is too small")
+    watching.seen("^ orders:1 ", "^─ changes")
+    for columns, lines in ((60, 18), (41, 12), (20, 5), (120, 40)):
+        watching.resize(columns, lines)
+        watching.process.send_signal(signal.SIGWINCH)
+    # Frames that were drawn for another size have gone to the same screen.
+    watching.seen("^ orders:1 ", "^ orders:2 ", "^─ changes", r"q quit  \? help$")
     watching.press(b"q")
     assert watching.ended() == 0
 
@@ -159,31 +212,42 @@ def test_a_frame_that_was_on_its_way_when_the_size_changed() -> None:
 
 
 def test_a_defect(snapshot: Path) -> None:
-    with watch_of(snapshot, more=BREAKS) as watch:
+    with watch_of(snapshot, more=BREAKS.format(what="head_lines")) as watch:
         watch.until(ENTER)
         assert watch.ended() == 70
         watch.given_back()
         assert watch.written.index(LEAVE) < watch.written.index(b"internal error: ZeroDivisionError: oh")
 
 
+def test_a_defect_in_what_a_key_does(snapshot: Path) -> None:
+    with watch_of(snapshot, more=BREAKS.format(what="WatchApp.action_about")) as watch:
+        watch.until(ENTER)
+        watch.seen("^ orders:2")
+        watch.press(b"?")
+        assert watch.ended() == 70
+        assert b"ZeroDivisionError" in watch.written
+        assert b"internal error: RuntimeError: the screen failed" in watch.written
+        watch.given_back()
+
+
 def test_a_cluster_that_is_away_for_a_while(snapshot: Path) -> None:
     gone = snapshot.with_name("gone")
     with watch_of(snapshot, more=AWAY) as watch:
         # Logs of a snapshot are renewed by no look, which is said of them; partitions are.
-        assert marks(watch.seen("> orders:2", "none so far")) == ["> ", "  ", "  ", "  "]
+        assert marks(watch.seen("^ orders:2", "none so far")) == [" ", " ", " ", " "]
         gone.touch()
         away = watch.seen(
             rf"^NOT RENEWED since {TIME}: no broker answered; check that one is up$",
             rf"^{TIME} the cluster cannot be read, and was last at {TIME}: no broker answered$",
-            r"^\* not renewed",
+            r"\* not renewed",
         )
-        assert marks(away) == [">*", " *", " *", " *"]
+        assert marks(away) == ["*", "*", "*", "*"]
         gone.unlink()
         back = watch.seen(
-            rf"^{TIME} the cluster can be read again, after \d+ s in which nothing was seen$", "^> orders:2"
+            rf"^{TIME} the cluster can be read again, after \d+ s in which nothing was seen$", "^ orders:2"
         )
         assert "NOT RENEWED" not in back
-        assert marks(back) == ["> ", "  ", "  ", "  "]
+        assert marks(back) == [" ", " ", " ", " "]
         watch.press(b"q")
         assert watch.ended() == 0
 
@@ -191,15 +255,15 @@ def test_a_cluster_that_is_away_for_a_while(snapshot: Path) -> None:
 def test_a_controller_that_is_gone_for_a_while(snapshot: Path) -> None:
     silent = snapshot.with_name("silent")
     with watch_of(snapshot, more=AWAY) as watch:
-        watch.seen("> orders:2")
+        watch.seen("^ orders:2")
         silent.touch()
         watch.seen(
             rf"^NO CONTROLLER ANSWERS since {TIME} \(no answer in time\): what brokers tell may be out of date",
             rf"^{TIME} no controller answers since {TIME} \(no answer in time\)",
-            "^>\\*orders:2",
+            r"^\*orders:2",
         )
         silent.unlink()
-        watch.seen(rf"^{TIME} a controller answers again, after \d+ s$", "^> orders:2")
+        watch.seen(rf"^{TIME} a controller answers again, after \d+ s$", "^ orders:2")
         silent.touch()
         watch.seen("^NO CONTROLLER ANSWERS")
         watch.press(b"q")
@@ -246,7 +310,7 @@ def describing(snapshot: Path) -> Iterator[OnTerminal]:
 def test_the_table_of_describe_with_its_age_and_its_end(describing: OnTerminal) -> None:
     _, second, *_, foot = describing.seen(rf"^kelr describe --watch  kafka-1:9092  {TIME} UTC, \d+ s ago$").splitlines()
     assert second.startswith("PARTITION")
-    assert foot == "q quit  up, down, PgUp, PgDn  p pause  r now"
+    assert foot == " p pause  r look now  q quit"
     describing.press(b"p")
     # Looks are 0.2 s apart while it goes on.
     paused = describing.seen(r"[2-9] s ago  PAUSED$")
@@ -260,7 +324,7 @@ def test_the_table_of_describe_with_its_age_and_its_end(describing: OnTerminal) 
 
 def test_the_table_of_describe_scrolls_and_follows_the_terminals_size(describing: OnTerminal) -> None:
     describing.resize(72, 6)
-    describing.seen(r"^q quit .* lines 1 to 4 of \d+$", "^PARTITION")
+    describing.seen("q quit$", "^PARTITION")
     describing.press(b"\x1b[6~")
     scrolled = describing.shown(lambda text: "PARTITION" not in text, "it has scrolled")
     assert scrolled.splitlines()[0].startswith("kelr describe --watch")

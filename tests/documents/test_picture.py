@@ -5,14 +5,11 @@ from __future__ import annotations
 import importlib.util
 import re
 from types import ModuleType
-from xml.etree import ElementTree
 
 import pytest
 
 from tests.documents.blocks import ROOT
-
-_CELL = 12.2
-"""How wide a character of the picture is: 20 pixels high, of a font 0.61 times as wide."""
+from tests.pictures import text_of
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +23,6 @@ def script() -> ModuleType:
     return module
 
 
-def text_of(picture: str) -> str:
-    """The lines of a terminal, put together again from where the pieces of text stand in its picture."""
-    lines: dict[int, list[str]] = {}
-    for piece in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text"):
-        line = re.fullmatch(r"url\(#kelr-line-(\d+)\)", piece.get("clip-path", ""))
-        if line is None:
-            continue
-        row = lines.setdefault(int(line[1]), [])
-        column = round(float(piece.get("x", "0")) / _CELL)
-        row += [" "] * (column - len(row))
-        row[column:] = (piece.text or "").replace("\xa0", " ")
-    rows = ["".join(lines.get(number, [])).rstrip() for number in range(max(lines) + 1)]
-    return "\n".join(rows).rstrip("\n") + "\n"
-
-
 def test_the_picture_shows_what_kelr_prints(script: ModuleType) -> None:
     shown = text_of(script.PICTURE.read_text(encoding="utf-8"))
     assert shown == script.seen(color=False), "run packaging/picture.py, and look at the picture"
@@ -50,8 +32,14 @@ def test_the_picture_is_the_one_that_the_script_draws(script: ModuleType) -> Non
     assert script.PICTURE.read_text(encoding="utf-8") == script.drawn()
 
 
-def test_the_picture_fetches_nothing(script: ModuleType) -> None:
-    picture = script.PICTURE.read_text(encoding="utf-8")
+def test_the_picture_of_the_watch_is_its_screen(script: ModuleType) -> None:
+    assert script.WATCH.read_text(encoding="utf-8") == script.watched()
+    assert "](assets/watch.svg)" in (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["PICTURE", "WATCH"])
+def test_the_picture_fetches_nothing(script: ModuleType, name: str) -> None:
+    picture = getattr(script, name).read_text(encoding="utf-8")
     assert "@import" not in picture
     assert re.findall(r"(?:href|src)=|url\((?!#)", picture) == []
 

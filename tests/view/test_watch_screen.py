@@ -1,81 +1,159 @@
-"""The watch's screen as text, whole, at several sizes; `--rewrite` writes what is drawn, for a person to read."""
+"""The watch's screen, driven by Textual's pilot: whole, at several sizes (`--rewrite` writes what is drawn, for a
+person to read), and by keys and mouse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from kelr.engine.watching import Counts
-from kelr.model import WORST_FIRST, Situation, TopicError, TopicPartition
+from kelr.model import WORST_FIRST, ReplicaLog, Situation, TopicError, TopicPartition
+from kelr.view.explain_columns import Explained
+from kelr.view.log_bars import log_bars
+from kelr.view.log_picture import picture_texts
 from kelr.view.styled import plain, width_of, written
+from kelr.view.watch.app import LiveApp, Pane, TableApp, TextScreen, WatchApp
 from kelr.view.watch.gaps import Gaps
-from kelr.view.watch.model import LogLine, RecoveryProgress, Shown, Silence, Trouble, listed
-from kelr.view.watch.paint import cut
-from kelr.view.watch.screen import Drawn, draw
-from kelr.view.watch.state import Mode, Sort, WatchState
-from kelr.view.watch.table import Renewed, table_screen
+from kelr.view.watch.head import first_line, head_lines
+from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble
+from kelr.view.watch.rows import GAP, MOST_ROWS, Sort, columns_that_fit, listed, row_cells
+from tests.pictures import text_of
 from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
 
 RECOVERY = RecoveryProgress("20231114-1", "recover apply", "ada@laptop", 40, 11, 1, SECOND_MS - 3000)
 SILENT = Silence("no answer in time", BEGIN_MS)
 NEVER_HEARD = Silence("no answer in time", None)
 CANNOT = Trouble(SECOND_MS, "no broker answered any more within 10 s", "check that a broker is up")
+Does = Callable[[Pilot[bool]], Awaitable[None]]
 
 
-def screen(shown: Shown, width: int, height: int, state: WatchState | None = None) -> str:
-    drawn = drawn_at(shown, width, height, state)
-    lines = [written(cut(line, width), color=False).rstrip() for line in drawn.lines]
-    assert len(lines) == height
-    assert max(map(width_of, lines)) <= width
-    return "\n".join(lines) + "\n"
+class Fixed(WatchApp):
+    """A screen that shows what it is given, once a key asks for it."""
+
+    def __init__(self, shown: Shown) -> None:
+        super().__init__()
+        self.given = shown
+
+    def step(self) -> float:
+        self.show(replace(self.given, paused=self.paused))
+        return 3600.0
 
 
-def drawn_at(shown: Shown, width: int, height: int, state: WatchState | None = None) -> Drawn:
-    state = state or WatchState()
-    return draw(shown, state, listed(shown.story, state.sort, state.wanted), width, height)
+async def settled(pilot: Pilot[bool]) -> None:
+    """Everything that was asked for is on the screen."""
+    for _ in range(3):
+        await pilot.pause()
 
 
-SCREENS: dict[str, tuple[Shown, int, int, WatchState]] = {
-    "begin-80x24": (at_first(), 80, 24, WatchState()),
-    "later-80x40": (later(at_first()), 80, 40, WatchState(selected=ORDERS_1)),
-    "later-200x30": (replace(later(at_first()), recovery=RECOVERY), 200, 30, WatchState(sort=Sort.SINCE)),
-    "not-renewed-80x24": (replace(later(at_first()), trouble=CANNOT, now_ms=SECOND_MS + 65_000), 80, 24, WatchState()),
-    "no-controller-80x24": (replace(later(at_first()), silent=SILENT), 80, 24, WatchState()),
-    "no-controller-40x10": (replace(later(at_first()), silent=SILENT), 40, 10, WatchState()),
-    "filtered-120x20": (at_first(), 120, 20, WatchState(typing="pay")),
-    "help-80x30": (at_first(), 80, 30, WatchState(mode=Mode.HELP)),
-    "explain-80x24": (at_first(), 80, 24, WatchState(mode=Mode.EXPLAIN, selected=ORDERS_1, scroll=3)),
+def played(app: LiveApp, width: int, height: int, does: Does | None = None) -> str:
+    """The screen at this size, once this was done at it."""
+
+    async def play() -> str:
+        async with app.run_test(size=(width, height)) as pilot:
+            await settled(pilot)
+            if does is not None:
+                await does(pilot)
+                await settled(pilot)
+            return text_of(app.export_screenshot())
+
+    return asyncio.run(play())
+
+
+def presses(*keys: str) -> Does:
+    async def press(pilot: Pilot[bool]) -> None:
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+
+    return press
+
+
+def screen(shown: Shown, width: int, height: int, *keys: str) -> str:
+    text = played(Fixed(shown), width, height, presses(*keys))
+    lines = text.splitlines()
+    assert len(lines) <= height
+    assert max(map(width_of, lines), default=0) <= width
+    return text
+
+
+def after(app: Fixed, *keys: str) -> Fixed:
+    """The app once these were pressed."""
+    played(app, 100, 30, presses(*keys))
+    return app
+
+
+SCREENS: dict[str, tuple[Shown, int, int, tuple[str, ...]]] = {
+    "begin-80x24": (at_first(), 80, 24, ()),
+    "later-100x30": (later(at_first()), 100, 30, ("down",)),
+    "later-160x50": (replace(later(at_first()), recovery=RECOVERY), 160, 50, ("s", "s")),
+    "not-renewed-80x24": (replace(later(at_first()), trouble=CANNOT, now_ms=SECOND_MS + 65_000), 80, 24, ()),
+    "no-controller-80x24": (replace(later(at_first()), silent=SILENT), 80, 24, ()),
+    "no-controller-40x12": (replace(later(at_first()), silent=SILENT), 40, 12, ()),
+    "filtered-120x20": (at_first(), 120, 20, ("slash", "p", "a", "y")),
+    "help-80x30": (at_first(), 80, 30, ("question_mark",)),
+    "explain-80x24": (at_first(), 80, 24, ("down", "enter", "down")),
 }
 
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_whole_screen(name: str, as_expected: Callable[[str, str], None]) -> None:
-    shown, width, height, state = SCREENS[name]
-    as_expected(f"watch-{name}", screen(shown, width, height, state))
+    shown, width, height, keys = SCREENS[name]
+    as_expected(f"watch-{name}", screen(shown, width, height, *keys))
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_every_size_has_a_screen_that_fits(mode: Mode) -> None:
-    shown = replace(later(at_first()), recovery=RECOVERY, trouble=CANNOT)
-    for width in (1, 10, 39, 40, 60, 79, 80, 119, 200, 400):
-        for height in (1, 5, 9, 10, 11, 14, 24, 25, 60):
-            drawn = drawn_at(shown, width, height, WatchState(mode=mode, selected=ORDERS_1))
-            assert len(drawn.lines) <= height, (width, height)
+@pytest.mark.parametrize("keys", [(), ("enter",), ("question_mark",)])
+def test_every_size_has_a_screen_that_fits(keys: tuple[str, ...]) -> None:
+    app = Fixed(replace(later(at_first()), recovery=RECOVERY, trouble=CANNOT))
+
+    async def resized(pilot: Pilot[bool]) -> None:
+        await presses(*keys)(pilot)
+        for width, height in ((1, 1), (10, 5), (39, 9), (40, 60), (80, 5), (400, 10), (79, 24), (200, 60)):
+            await pilot.resize_terminal(width, height)
+            await settled(pilot)
+            lines = text_of(app.export_screenshot()).splitlines()
+            assert len(lines) <= height
+            assert max(map(width_of, lines)) <= width
+
+    assert "kelr watch" in played(app, 80, 24, resized)
 
 
 def test_the_explanation_is_that_of_kelr_explain() -> None:
-    shown = at_first()
-    block = replace(shown.explanation, width=100).full().block
-    assert block is not None
-    from kelr.view.explain_columns import Explained  # noqa: PLC0415
-
+    shown, (width, height) = at_first(), (100, 90)
     detail = shown.details[ORDERS_1]
-    told = [written(line, color=False).rstrip() for line in block(Explained(detail.decision, detail.taken_at_ms))]
-    state = WatchState(mode=Mode.EXPLAIN, selected=ORDERS_1)
-    assert "\n".join(told[:60]).strip() in screen(shown, 100, 90, state)
+    app = Fixed(shown)
+    rooms: list[int] = []
+
+    async def explain(pilot: Pilot[bool]) -> None:
+        await presses("down", "enter")(pilot)
+        rooms.append(app.screen.query_one(Pane).room)
+
+    told = played(app, width, height, explain)
+    block = replace(shown.explanation, width=rooms[0]).full().block
+    assert block is not None
+    lines = [
+        written(line, color=False).rstrip()
+        for line in block(Explained(detail.decision, detail.taken_at_ms, logs=detail.logs))
+    ]
+    assert "\n".join(lines[:60]).strip() in told
+
+
+def explains(app: WatchApp) -> bool:
+    """Whether there is a text in the place of the list."""
+    return isinstance(app.screen, TextScreen)
+
+
+def rows_of(text: str) -> list[str]:
+    """The lines of the list, without what stands above and below it."""
+    begin = next(at for at, line in enumerate(text.splitlines()) if line.startswith("PARTITION"))
+    rows = text.splitlines()[begin + 1 :]
+    return rows[: next(at for at, line in enumerate(rows) if not line[1:].startswith(("orders:", "pay", "secret:")))]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +168,9 @@ def test_what_may_be_out_of_date_is_marked_in_every_row(changes: dict[str, Any])
     fine = screen(replace(at_first(), now_ms=BEGIN_MS + 8000), 100, 24)
     old = screen(replace(at_first(), **changes), 100, 24)
     assert "*" not in fine
-    rows = [line for line in old.splitlines() if line[2:].startswith(("orders:", "payments:", "secret:"))]
-    assert len(rows) == 4
-    assert all(line[1] == "*" for line in rows)
-    assert "* not renewed" in old.splitlines()[-1]
+    assert len(rows_of(old)) == 4
+    assert all(row[0] == "*" for row in rows_of(old))
+    assert "* not renewed" in old
 
 
 def test_a_look_that_takes_long_is_not_old_for_that() -> None:
@@ -108,14 +185,14 @@ def test_a_look_that_takes_long_is_not_old_for_that() -> None:
 @pytest.mark.parametrize("width", [40, 50, 60, 80, 200])
 def test_the_age_is_never_cut_off(width: int) -> None:
     title = "kafka-1.europe-west.example.com:9092,... orders-* payments-*"
-    shown = replace(at_first(), title=title, now_ms=BEGIN_MS + 3_723_000)
-    first, *_ = screen(shown, width, 10, WatchState(paused=True)).splitlines()
+    shown = replace(at_first(), title=title, now_ms=BEGIN_MS + 3_723_000, paused=True)
+    first = written(head_lines(shown, width)[0], color=False)
     assert first.endswith("  22:13:20 UTC, 1 h 02 m ago  PAUSED")
     assert first.startswith("kelr watch") is (width >= 60)
     assert (title in first) is (width == 200)
-    renewed = Renewed(title, BEGIN_MS + 5000, BEGIN_MS, [], read=True)
-    (head, *_), _ = table_screen(renewed, 0, width, 10)
-    assert written(head, color=False).endswith("  22:13:20 UTC, 5 s ago")
+    assert width_of(first) <= width
+    age = [*plain("  22:13:20 UTC, 5 s ago")]
+    assert written(first_line("kelr describe --watch", title, age, width), color=False).endswith(age[0].text)
 
 
 def test_a_topic_that_could_not_be_read_marks_its_rows_alone() -> None:
@@ -127,49 +204,46 @@ def test_a_topic_that_could_not_be_read_marks_its_rows_alone() -> None:
         topic_errors=(TopicError("payments", "TOPIC_AUTHORIZATION_FAILED"),),
     )
     text = screen(replace(shown, story=replace(shown.story, sight=sight)), 100, 24)
-    assert " *payments:0" in text
-    assert "> orders:2" in text
-    assert "  orders:1" in text
+    assert [row.split()[0] for row in rows_of(text)] == ["orders:2", "orders:1", "*payments:0", "secret:0"]
     assert "not read: payments (TOPIC_AUTHORIZATION_FAILED)" in text
 
 
 def test_logs_that_are_older_than_the_looks_say_so() -> None:
     late = replace(at_first(), now_ms=BEGIN_MS + 30_000)
     assert "* orders:2, logs as of 22:13:20, 30 s ago, not renewed since" in screen(late, 100, 24)
-    row = next(line for line in screen(late, 200, 24).splitlines() if line.startswith(">*orders:2"))
-    assert row.endswith("* as of 22:13:20")
+    assert rows_of(screen(late, 200, 24))[0].endswith("* as of 22:13:20")
 
 
 def test_before_the_first_look_and_with_nothing_in_trouble() -> None:
-    nothing = replace(at_first(), story=None, details={})
-    assert "nothing was read so far" in screen(nothing, 80, 24)
-    assert "nothing read yet, for 1 s" in screen(nothing, 80, 24)
+    nothing = screen(replace(at_first(), story=None, details={}), 80, 24)
+    assert "nothing was read so far" in nothing
+    assert "nothing read yet, for 1 s" in nothing
     shown = at_first()
     assert shown.story is not None
     healthy = {at: replace(one, situation=Situation.HEALTHY) for at, one in shown.story.sight.partitions.items()}
     settled = {at: replace(one, state=replace(one.state, isr=one.state.replicas)) for at, one in healthy.items()}
     calm = replace(shown, story=replace(shown.story, sight=replace(shown.story.sight, partitions=settled)))
-    assert "  nothing is leaderless or unsafe\n" in screen(calm, 80, 24)
+    assert "\nnothing is leaderless or unsafe\n" in screen(calm, 80, 24)
     told = screen(replace(calm, trouble=CANNOT), 80, 24)
-    assert "  nothing was leaderless or unsafe at 22:13:20; how it stands now is not known\n" in told
+    assert "\nnothing was leaderless or unsafe at 22:13:20; how it stands now is not known\n" in told
     assert "nothing is leaderless" not in told
     for silent in (SILENT, NEVER_HEARD):
         for trouble in (None, CANNOT):
             told = screen(replace(calm, silent=silent, trouble=trouble), 80, 24)
-            assert "  nothing is leaderless or unsafe by what brokers told; it may be out of date\n" in told
+            assert "\nnothing is leaderless or unsafe by what brokers told; it may be out of date\n" in told
             assert "nothing was leaderless" not in told
     # However narrow it is, what takes the sentence back is there, too.
-    told = screen(replace(calm, silent=SILENT), 40, 16)
-    assert "\n  nothing is leaderless or unsafe by\n  what brokers told; it may be out of\n  date\n" in told
-    assert "no topic of the 4 partitions here holds 'zzz'" in screen(at_first(), 80, 24, WatchState(filter="zzz"))
+    told = screen(replace(calm, silent=SILENT), 40, 20)
+    assert "\nnothing is leaderless or unsafe by what\nbrokers told; it may be out of date\n" in told
+    assert "none of the 4 partitions here holds 'zzz'" in screen(at_first(), 80, 24, "slash", "z", "z", "z", "enter")
 
 
 @pytest.mark.parametrize("changes", [{}, {"trouble": CANNOT}, {"silent": NEVER_HEARD}])
 @pytest.mark.parametrize(
     ("read", "denied", "says"),
     [
-        (0, False, "  no partition was found; topics without DESCRIBE are not listed\n"),
-        (0, True, "  no partition could be read\n"),
+        (0, False, "no partition was found; topics without DESCRIBE are not listed\n"),
+        (0, True, "no partition could be read\n"),
         (3, True, " of what could be read"),
     ],
 )
@@ -205,53 +279,262 @@ def test_the_worst_situation_is_first_and_all_have_a_place() -> None:
     assert [str(at) for at in rows] == ["orders:2", "orders:1", "payments:0", "secret:0"]
 
 
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("situation", Situation)
+def test_the_situation_has_a_column_beside_who_is_waited_for(width: int, situation: Situation) -> None:
+    (cells,) = row_cells(later(at_first()), [ORDERS_1])
+    row = {**cells, "PARTITION": plain(" a-topic-of-some-length:12"), "SITUATION": plain(situation)}
+    row["WAITS FOR"] = plain("any of brokers 1, 2 and 3")
+    columns = columns_that_fit([row], width)
+    assert columns["SITUATION"] >= len(situation)
+    assert columns["WAITS FOR"] >= 14
+    assert sum(columns.values()) + GAP * (len(columns) - 1) <= width
+
+
+def many(number: int) -> Shown:
+    """So many partitions in trouble."""
+    shown = at_first()
+    assert shown.story is not None
+    sight, since = shown.story.sight, shown.story.since
+    rows = [TopicPartition("orders", at) for at in range(100, 100 + number)]
+    sight = replace(sight, partitions=dict.fromkeys(rows, sight.partitions[ORDERS_1]))
+    return replace(shown, story=replace(shown.story, sight=sight, since=dict.fromkeys(rows, since[ORDERS_1])))
+
+
 def test_no_list_is_cut_without_saying_so() -> None:
     shown = at_first()
-    lines = [LogLine(BEGIN_MS + number, f"orders:{number}", ()) for number in range(50)]
+    lines = [WatchLine(BEGIN_MS + number, "", f"orders:{number}", ()) for number in range(50)]
     text = screen(replace(shown, log=lines, forgotten=7), 80, 24)
-    told = text.count("22:13:20 orders:")
-    assert f"({50 - told + 7} earlier)" in text
+    assert "(7 earlier)" in text
     assert text.splitlines()[-2].endswith("orders:49:")
+    assert "orders:0:" in screen(replace(shown, log=lines), 80, 24, "tab", "tab", "g")
+    told = screen(many(MOST_ROWS + 7), 80, 24, "end")
+    assert f" {MOST_ROWS + 7} partitions by situation, the first {MOST_ROWS} of them " in told
+    assert f" orders:{100 + MOST_ROWS - 1} " in told
+    assert " 1 of 507 hold 'orders:606' by situation " in screen(
+        many(MOST_ROWS + 7), 80, 24, "slash", *"orders", "colon", *"606"
+    )
 
 
 def test_the_newest_change_is_told_however_long_it_is() -> None:
-    lines = [LogLine(BEGIN_MS, "orders:1", plain("short")), LogLine(SECOND_MS, "", plain("long words " * 80))]
-    told = screen(replace(at_first(), log=lines), 80, 24).splitlines()
-    (begin,) = (at for at, line in enumerate(told) if line.startswith("-- changes"))
-    assert "(1 earlier)" in told[begin]
-    assert told[begin + 1].startswith("22:13:22 long words long words")
-    assert told[-2].endswith(">")
+    lines = [
+        WatchLine(BEGIN_MS, "", "orders:1", plain("short")),
+        WatchLine(SECOND_MS, "", "", plain("long words " * 80 + "end")),
+    ]
+    app = Fixed(replace(at_first(), log=lines[:1]))
+
+    async def told(_: Pilot[bool]) -> None:
+        app.given = replace(app.given, log=lines)
+        app.renew()
+
+    assert played(app, 80, 24, told).splitlines()[-2].endswith("words end")
+
+
+def test_what_comes_from_elsewhere_drives_no_terminal() -> None:
+    shown = replace(
+        at_first(), title="[bold]k[/]\x1b[2J:9092", log=[WatchLine(BEGIN_MS, "", "", plain("a\x1b[2Jb [red]\x07"))]
+    )
+    told = screen(shown, 100, 24, "slash", "left_square_bracket", "slash")
+    assert "[bold]k[/]\\x1b[2J:9092" in told
+    assert "a\\x1b[2Jb [red]\\x07" in told
+    assert "0 of 4 hold '[/'" in told
+
+
+@pytest.mark.parametrize("no_color", [None, "1"])
+def test_colours_are_shown_unless_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch, no_color: str | None) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    app = Fixed(at_first())
+    pictures: list[str] = []
+
+    async def drawn(_: Pilot[bool]) -> None:
+        pictures.append(app.export_screenshot())
+
+    played(app, 80, 24, drawn)
+    colours = [bytes.fromhex(one) for one in re.findall(r"\.\S+-r\d+ \{ fill: ?#(\w{6})", pictures[0])]
+    assert any(max(one) - min(one) > 20 for one in colours) is (no_color is None)
+
+
+# Keys and mouse.
+
+
+def test_moving_stays_in_the_list() -> None:
+    def chosen(*keys: str) -> str:
+        return str(after(Fixed(many(100)), *keys).partitions.chosen)
+
+    assert chosen() == chosen("up") == "orders:100"
+    assert chosen("down", "j", "k") == "orders:101"
+    assert chosen("end", "up") == chosen("G", "k") == "orders:198"
+    assert chosen("end", "down") == "orders:199"
+    assert chosen("end", "pageup", "g") == chosen("end", "home") == "orders:100"
+    assert chosen("pagedown") == chosen("space") > "orders:104"
+
+
+def test_the_chosen_row_stays_with_its_partition_and_its_line_and_then_with_its_place() -> None:
+    app = Fixed(many(60))
+    story = app.given.story
+    assert story is not None
+
+    def without(*numbers: int) -> Shown:
+        left = {at: one for at, one in story.sight.partitions.items() if at.partition not in numbers}
+        return replace(app.given, story=replace(story, sight=replace(story.sight, partitions=left)))
+
+    async def come_and_go(pilot: Pilot[bool]) -> None:
+        await presses("pagedown", "pagedown", "up")(pilot)
+        chosen = app.partitions.chosen
+        assert chosen is not None
+        line = app.partitions.cursor_row - app.partitions.scroll_y
+        for shown in (without(100, 101, chosen.partition + 1), without(), without(103)):
+            app.given = shown
+            app.renew()
+            await settled(pilot)
+            assert app.partitions.chosen == chosen
+            assert app.partitions.cursor_row - app.partitions.scroll_y == line
+        following = TopicPartition(chosen.topic, chosen.partition + 1)
+        app.given = without(103, chosen.partition)
+        app.renew()
+        await settled(pilot)
+        assert app.partitions.chosen == following
+        app.given = without(*range(101, 200))
+        app.renew()
+        await settled(pilot)
+        assert app.partitions.chosen == TopicPartition("orders", 100)
+
+    played(app, 80, 24, come_and_go)
+
+
+def test_sorting_comes_round_and_a_title_can_be_clicked() -> None:
+    titles = [
+        next(word for word in screen(at_first(), 100, 24, *["s"] * times).split() if word.endswith("^"))
+        for times in range(len(Sort) + 1)
+    ]
+    assert titles[0] == titles[-1] == "SITUATION^"
+    assert len(set(titles)) == len(Sort)
+
+    async def clicked(pilot: Pilot[bool]) -> None:
+        await pilot.click("#list", offset=(2, 1))
+
+    assert "PARTITION^" in played(Fixed(at_first()), 100, 24, clicked)
+
+
+def test_a_filter_is_typed_kept_and_ended() -> None:
+    def filtered(*keys: str) -> tuple[str, bool]:
+        app = Fixed(at_first())
+        typed: list[bool] = []
+
+        async def press(pilot: Pilot[bool]) -> None:
+            await presses(*keys)(pilot)
+            typed.append(app.filter.display and app.filter.has_focus)
+
+        played(app, 100, 24, press)
+        return app.wanted, typed[0]
+
+    typed = ("slash", "p", "a", "x", "backspace", "q")
+    assert filtered(*typed) == ("paq", True)
+    assert filtered(*typed, "enter") == ("paq", False)
+    assert filtered(*typed, "enter", "escape") == ("", False)
+    assert filtered(*typed, "escape") == ("", False)
+    assert filtered(*typed, "enter", "slash", "z", "escape") == ("paq", False)
+    assert filtered(*typed, "ctrl+u", "enter") == ("", False)
+
+
+def test_enter_explains_and_esc_goes_back() -> None:
+    app = Fixed(at_first())
+
+    async def explain(pilot: Pilot[bool]) -> None:
+        await presses("down", "enter")(pilot)
+        assert explains(app)
+        assert app.on_screen == [ORDERS_1]
+        await presses("down", "pagedown")(pilot)
+        assert app.screen.query_one(Pane).scroll_y > 1
+        # What is read while it is open is shown, and the list is as it was.
+        app.given = replace(app.given, title="another:9092")
+        app.renew()
+        await settled(pilot)
+        assert "another:9092" in text_of(app.export_screenshot())
+        await presses("escape")(pilot)
+        assert not explains(app)
+        assert app.partitions.chosen == ORDERS_1
+        await presses("question_mark", "question_mark")(pilot)
+        assert not explains(app)
+
+    assert "SITUATION^" in played(app, 80, 24, explain)
+
+
+def test_a_click_chooses_and_another_one_explains() -> None:
+    app = Fixed(at_first())
+
+    async def click(pilot: Pilot[bool]) -> None:
+        await pilot.click("#list", offset=(3, 3))
+        await settled(pilot)
+        assert app.partitions.chosen == ORDERS_1
+        assert not explains(app)
+        await pilot.click("#list", offset=(3, 4), times=2)
+        await settled(pilot)
+        assert explains(app)
+
+    assert "payments:0" in played(app, 100, 30, click)
+
+
+def test_pausing_looking_and_ending() -> None:
+    assert "PAUSED" in screen(at_first(), 80, 24, "p")
+    assert "PAUSED" not in screen(at_first(), 80, 24, "p", "p")
+    assert after(Fixed(at_first()), "r").look_asked
+    for keys in ("q", "enter q", "ctrl+q", "slash ctrl+q"):
+        assert after(Fixed(at_first()), *keys.split()).return_code == 0
+    for keys in ("ctrl+c", "enter ctrl+c", "slash x ctrl+c", "question_mark ctrl+c"):
+        assert after(Fixed(at_first()), *keys.split()).ended_by is not None
+
+
+def test_the_drawing_is_that_of_kelr_explain() -> None:
+    shown = at_first()
+    detail = shown.details[ORDERS_1]
+    grown = [
+        replace(log, log_end=log.log_end + (20 if log.replica == 2 else 30), read_at_ms=SECOND_MS)
+        for log in detail.logs
+        if isinstance(log, ReplicaLog)
+    ]
+    shown = replace(shown, readings=shown.readings.with_answers({ORDERS_1: grown}))
+    told = screen(shown, 100, 60, "down")
+    assert "\nGrowth: 3 +15/s, level with 2 in 3 s; 2 +10/s\n" in told
+    drawing = [
+        written(line, color=False).rstrip()
+        for line in picture_texts(log_bars(detail.decision, detail.logs), width=99, ink=shown.ink)
+    ]
+    assert "\n".join(drawing) in told
 
 
 # kelr describe --watch.
 
 
+class Table(TableApp):
+    def __init__(self, lines: list[str], **changes: Any) -> None:
+        super().__init__("kafka-1:9092")
+        self.given = {"now_ms": SECOND_MS, "taken_at_ms": BEGIN_MS, "read": True, **changes}
+        self.lines = lines
+
+    def step(self) -> float:
+        self.show(self.lines, **self.given)
+        return 3600.0
+
+
 def test_a_renewed_table_scrolls_and_says_how_old_it_is() -> None:
-    rows = [plain(f"row {number}") for number in range(20)]
-    renewed = Renewed("kafka-1:9092", SECOND_MS, BEGIN_MS, rows, read=True)
-    lines, page = table_screen(renewed, 3, 60, 8)
-    told = [written(line, color=False) for line in lines]
-    assert page == 6
-    assert told == [
-        "kelr describe --watch  kafka-1:9092  22:13:20 UTC, 2 s ago",
-        *(f"row {number}" for number in range(3, 9)),
-        "q quit  up, down, PgUp, PgDn  p pause  r now  lines 4 to 9 of 20",
-    ]
-    end, _ = table_screen(renewed, 99, 60, 8)
-    assert written(end[-2], color=False) == "row 19"
+    rows = [f"\x1b[1mrow\x1b[0m {number}" for number in range(20)]
+    told = played(Table(rows), 60, 8, presses("down", "down", "down")).splitlines()
+    assert told[0] == "kelr describe --watch  kafka-1:9092  22:13:20 UTC, 2 s ago"
+    assert [line[:6].rstrip() for line in told[1:7]] == [f"row {number}" for number in range(3, 9)]
+    assert "row 19" in played(Table(rows), 60, 8, presses("G"))
 
 
 def test_a_table_that_is_not_renewed_says_so_and_stays() -> None:
-    renewed = Renewed("c", SECOND_MS, BEGIN_MS, [plain("row")], read=True, trouble=CANNOT, paused=True)
-    lines, page = table_screen(renewed, 0, 80, 6)
-    told = [written(line, color=False) for line in lines]
-    assert (page, told[0]) == (2, "kelr describe --watch  c  22:13:20 UTC, 2 s ago  PAUSED")
-    silent, _ = table_screen(replace(renewed, trouble=None, silent=SILENT), 0, 80, 6)
-    assert written(silent[1], color=False).startswith("NO CONTROLLER ANSWERS since 22:13:20 (no answer in time)")
+    told = played(Table(["row"], trouble=CANNOT), 80, 6, presses("p")).splitlines()
+    assert told[0] == "kelr describe --watch  kafka-1:9092  22:13:20 UTC, 2 s ago  PAUSED"
     assert told[1:4] == [
         "NOT RENEWED since 22:13:22: no broker answered any more within 10 s; check that",
         "a broker is up",
         "row",
     ]
-    nothing = Renewed("c", SECOND_MS, BEGIN_MS, [], read=False)
-    assert "nothing read yet, for 2 s" in written(table_screen(nothing, 0, 80, 6)[0][0], color=False)
+    silent = played(Table(["row"], silent=SILENT), 80, 6).splitlines()
+    assert silent[1].startswith("NO CONTROLLER ANSWERS since 22:13:20 (no answer in time)")
+    assert "nothing read yet, for 2 s" in played(Table([], read=False), 80, 6)

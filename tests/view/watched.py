@@ -90,7 +90,12 @@ def looker(at_ms: int) -> Looker:
 
 def with_logs(shown: Shown, snapshot: Snapshot) -> Shown:
     (page,) = decide_partitions(MemorySource(snapshot), Selection(), clock_ms=lambda: snapshot.taken_at_ms)
-    details = {TopicPartition(one.topic, one.partition): Detail(one, snapshot.taken_at_ms) for one in page.decisions}
+    logs = page.snapshot.logs
+    details = {
+        at: Detail(one, snapshot.taken_at_ms, tuple(logs.get(at, ())))
+        for one in page.decisions
+        for at in [TopicPartition(one.topic, one.partition)]
+    }
     return replace(shown, details=details, readings=shown.readings.with_answers(page.snapshot.logs))
 
 

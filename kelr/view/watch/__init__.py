@@ -1,1 +1,1 @@
-"""The live screen of ``kelr watch``: pure text and keys, and the one module that touches the terminal."""
+"""The live screen of ``kelr watch``: pure values and texts, and the one module that shows them, on Textual."""

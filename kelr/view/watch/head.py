@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kelr.engine.watching import Counts, Story
 from kelr.model import BrokerStatus
-from kelr.view.layout import wrapped
+from kelr.view.layout import cut, wrapped
 from kelr.view.styled import Span, Style, Text, styled
 from kelr.view.watch.gaps import not_renewed_in_words, silence_in_words
 from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble
-from kelr.view.watch.paint import cut
-from kelr.view.watch.state import WatchState
 from kelr.view.watch.words import clock, duration
 
 _GAP = "  "
@@ -21,9 +19,9 @@ _MOST_BROKERS = 5
 _LEAST_TITLE = 12
 
 
-def head_lines(shown: Shown, state: WatchState, width: int) -> list[Text]:
+def head_lines(shown: Shown, width: int) -> list[Text]:
     """Two lines always; more where there is more to say."""
-    lines: list[Text] = [first_line("kelr watch", shown.title, _age(shown, state), width)]
+    lines: list[Text] = [first_line("kelr watch", shown.title, _age(shown), width)]
     # A low screen shows the first of these lines: before the figures stands that they are old.
     lines += gap_lines(shown.trouble, shown.silent, width)
     if shown.story is not None:
@@ -56,7 +54,7 @@ def _few_lines(text: Text, width: int) -> list[Text]:
     return lines[:_MOST_LINES]
 
 
-def _age(shown: Shown, state: WatchState) -> list[Span]:
+def _age(shown: Shown) -> list[Span]:
     parts: list[Span] = []
     if shown.story is None:
         read = Span(f"  nothing read yet, for {duration((shown.now_ms - shown.begun_ms) / 1000)}", Style.NOTICE)
@@ -65,7 +63,7 @@ def _age(shown: Shown, state: WatchState) -> list[Span]:
         style = Style.BAD if shown.stale else Style.PLAIN
         read = Span(f"  {clock(at_ms)} UTC, {duration((shown.now_ms - at_ms) / 1000)} ago", style)
     parts.append(read)
-    if state.paused:
+    if shown.paused:
         parts.append(Span("  PAUSED", Style.NOTICE))
     elif shown.looking_since_ms is not None and shown.now_ms - shown.looking_since_ms >= 2000:
         parts.append(Span(f"  looking for {duration((shown.now_ms - shown.looking_since_ms) / 1000)}", Style.NOTICE))

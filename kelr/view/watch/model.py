@@ -1,21 +1,20 @@
-"""What the screen shows: values that somebody else brings, and the list made of them."""
+"""What the screen shows: values that somebody else brings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine.watching import BrokerChange, Change, PartitionChange, Readings, Story, Watched
 from kelr.engine.words import brokers
-from kelr.model import WORST_FIRST, Decision, LogAnswer, TopicPartition
+from kelr.model import Decision, LogAnswer, TopicPartition
 from kelr.view.explain import Explanation
+from kelr.view.log_cells import BLOCKS, Ink
 from kelr.view.plan_words import named, partitions_in_words
-from kelr.view.replicas import ReplicaMarks
-from kelr.view.styled import Span, Text, width_of
-from kelr.view.watch.state import Sort
-from kelr.view.watch.words import change_text, members, needs_in_words, plain_words
+from kelr.view.styled import Text
+from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.words import change_text, plain_words
 
-_SEVERITY = {situation: rank for rank, situation in enumerate(WORST_FIRST)}
 _MOST_NAMED = 3
 _LONGEST_NAMES = 60
 _MOST_SPELT = 1000
@@ -74,18 +73,8 @@ class RecoveryProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
-    """Changes of one look that are told in the same words."""
-
-    at_ms: int
-    name: str
-    """Partitions or brokers; empty where it is about the watch itself."""
-    text: Text
-
-
-@dataclass(frozen=True, slots=True)
 class Shown:
-    """Everything that the screen is made of, but for the keys that were pressed."""
+    """Everything that the screen is made of, but for what somebody at the keyboard has chosen."""
 
     title: str
     """What is watched, such as the bootstrap servers and targets."""
@@ -93,9 +82,11 @@ class Shown:
     now_ms: int
     explanation: Explanation
     """How explanations are shown, but for their width."""
+    ink: Ink = BLOCKS
+    """What logs are drawn with."""
     story: Story | None = None
     """None: no look has come through so far."""
-    log: Sequence[LogLine] = ()
+    log: Sequence[WatchLine] = ()
     """Oldest first."""
     forgotten: int = 0
     """Lines that the log had no more room for."""
@@ -108,6 +99,7 @@ class Shown:
     detail_trouble: str = ""
     """Why the logs could not be asked for the last time."""
     recovery: RecoveryProgress | None = None
+    paused: bool = False
     looking_since_ms: int | None = None
     """A look is under way since then."""
     begun_ms: int = 0
@@ -132,52 +124,7 @@ class Shown:
         return 1000 * (3 * self.interval_s + 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The partitions of one look, filtered and sorted, with the widths of their cells."""
-
-    rows: Sequence[TopicPartition]
-    widths: Mapping[str, int]
-    of: int
-    """How many there are without the filter."""
-
-
-def listed(story: Story | None, sort: Sort, wanted: str) -> Listed:
-    """The list of what is in trouble or coming back; sorted by a column, and then by name."""
-    partitions: Mapping[TopicPartition, Watched] = {} if story is None else story.sight.partitions
-    unsettled = {at: one for at, one in partitions.items() if not one.settled}
-    kept = {at: one for at, one in unsettled.items() if wanted in at.topic} if wanted else unsettled
-    rows = sorted(kept, key=_order(story, kept, sort))
-    widths = {
-        "PARTITION": max((len(at.topic) + len(str(at.partition)) + 1 for at in rows), default=0),
-        "ISR": max((_marked(one) for one in {one.state.isr for one in kept.values()}), default=0),
-        "ELR": max((_marked(one) for one in {one.state.elr for one in kept.values()}), default=0),
-        "SITUATION": max((len(one) for one in {one.situation for one in kept.values()}), default=0),
-        "WAITS FOR": max((width_of(text) for text in {needs_in_words(one) for one in kept.values()}), default=0),
-    }
-    return Listed(rows, widths, len(unsettled))
-
-
-def _marked(replicas: tuple[int, ...] | None) -> int:
-    """How wide a list of replicas is if each has its mark."""
-    return len(members(replicas)) + len(replicas or ())
-
-
-def _order(
-    story: Story | None, kept: Mapping[TopicPartition, Watched], sort: Sort
-) -> Callable[[TopicPartition], tuple[object, str, int]]:
-    since = {} if story is None else story.since
-    keys: Mapping[Sort, Callable[[TopicPartition], object]] = {
-        Sort.PARTITION: lambda _: 0,
-        Sort.SITUATION: lambda at: _SEVERITY[kept[at].situation],
-        Sort.SINCE: lambda at: since[at].at_ms,
-        Sort.WAITS_FOR: lambda at: (not kept[at].waits_for, kept[at].waits_for),
-    }
-    key = keys[sort]
-    return lambda at: (key(at), at.topic, at.partition)
-
-
-def log_lines(at_ms: int, changes: Sequence[Change]) -> list[LogLine]:
+def log_lines(at_ms: int, changes: Sequence[Change]) -> list[WatchLine]:
     """The changes of one look as lines: those that are told in the same words are one."""
     # Ten thousand partitions change at once, in a few ways: each way is put into words once.
     alike: dict[object, list[Change]] = {}
@@ -191,7 +138,7 @@ def log_lines(at_ms: int, changes: Sequence[Change]) -> list[LogLine]:
     for same in alike.values():
         text = change_text(same[0])
         grouped.setdefault(plain_words(text), (text, []))[1].extend(same)
-    return [LogLine(at_ms, _names(same), text) for text, same in grouped.values()]
+    return [WatchLine(at_ms, "", _names(same), text) for text, same in grouped.values()]
 
 
 def _way(change: PartitionChange) -> Hashable:
@@ -234,19 +181,3 @@ def _names(changes: Sequence[Change]) -> str:
     topics = sorted({at.topic for at in partitions})
     of = topics[0] if len(topics) == 1 else f"{len(topics):,} topics"
     return f"{partitions_in_words(len(partitions))} of {of}"
-
-
-def replica_cells(marks: ReplicaMarks, detail: Detail, at: TopicPartition, readings: Readings) -> Text:
-    """What each replica's log holds, in few words: for a wide list."""
-    spans: list[Span] = []
-    for candidate in detail.decision.candidates:
-        spans += [Span("  ")] if spans else []
-        spans.append(marks.one(candidate.replica))
-        if not candidate.heard:
-            spans.append(Span(" ?"))
-            continue
-        behind = "" if candidate.best else " ?" if candidate.behind_best is None else f" -{candidate.behind_best}"
-        pace = readings.pace(at, candidate.replica)
-        grows = "" if not pace else f" +{pace:.0f}/s"
-        spans.append(Span(f" {candidate.log_end}{behind}{grows}"))
-    return spans

@@ -1,120 +1,156 @@
-"""The list: a line for each partition, in columns that fit the screen."""
+"""The list: which partitions are in it, in which order, and the cells of each, in columns that fit the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-from kelr.engine.watching import Since, Watched
-from kelr.model import TopicPartition
+from kelr.engine.watching import Story, Watched
+from kelr.model import WORST_FIRST, TopicPartition
 from kelr.view.describe import STYLES
 from kelr.view.replicas import ReplicaMarks
 from kelr.view.styled import Span, Style, Text, width_of
-from kelr.view.watch.model import Listed, Shown, replica_cells
-from kelr.view.watch.paint import cut
-from kelr.view.watch.state import Sort, WatchState
+from kelr.view.watch.model import Detail, Shown
 from kelr.view.watch.words import clock, duration, leader_word, needs_in_words
 
-_GAP = "  "
-_MARKS = 2
-"""Columns for what stands before a row: ``>`` for the selected one, ``*`` for one that was not renewed."""
+GAP = 2
+"""Blanks between two columns."""
+MOST_ROWS = 500
+"""Rows that are shown at once; a filter shows others."""
+_SEVERITY = {situation: rank for rank, situation in enumerate(WORST_FIRST)}
+_COLUMNS = ("PARTITION", "SITUATION", "LEADER", "ISR", "ELR", "WAITS FOR", "SINCE")
+_ALWAYS = {"LEADER": 6, "SINCE": 10}
+"""Wide enough for what may come: columns do not move for each digit."""
+_GIVEN_UP = ("ELR", "ISR", "LEADER")
+"""Columns that there may be no room for."""
+_LEAST = {"WAITS FOR": 14, "PARTITION": 12, "SITUATION": 12}
+"""How narrow columns may become after that, in this order."""
 _LOGS = 24
 """Less room than that is none for logs."""
-_FIXED = {"LEADER": 6, "SINCE": 11}
-_TITLES = {Sort.PARTITION: "PARTITION", Sort.SITUATION: "SITUATION", Sort.SINCE: "SINCE", Sort.WAITS_FOR: "WAITS FOR"}
-_ORDER = ("PARTITION", "SITUATION", "LEADER", "ISR", "ELR", "WAITS FOR", "SINCE", "LOGS")
-_WANTED = ("PARTITION", "WAITS FOR", "SINCE", "LEADER", "ISR", "ELR", "SITUATION", "LOGS")
-"""Where there is no room for all columns, the first ones of these are shown."""
-_LEAST = {"PARTITION": 12, "WAITS FOR": 14}
 
 
-def columns_of(rows: Listed, width: int) -> dict[str, int]:
-    """The columns that fit, in the order of the screen, and how wide each is."""
-    wanted = {name: max(len(name), rows.widths.get(name, 0), _FIXED.get(name, 0)) for name in _ORDER}
-    room = width - _MARKS
-    partition = min(wanted["PARTITION"], max(_LEAST["PARTITION"], room * 2 // 5))
-    kept = {"PARTITION": partition, "SINCE": wanted["SINCE"]}
-    left = room - partition - wanted["SINCE"] - len(_GAP)
-    kept["WAITS FOR"] = max(_LEAST["WAITS FOR"], min(wanted["WAITS FOR"], left - len(_GAP)))
-    left -= kept["WAITS FOR"] + len(_GAP)
-    for name in _WANTED[3:-1]:
-        if left < wanted[name] + len(_GAP):
-            break
-        kept[name] = wanted[name]
-        left -= wanted[name] + len(_GAP)
-    if "SITUATION" in kept and left >= _LOGS + len(_GAP):
-        kept["LOGS"] = left - len(_GAP)
-    return {name: kept[name] for name in _ORDER if name in kept}
+class Sort(Enum):
+    """The column that the list is sorted by."""
+
+    PARTITION = "PARTITION"
+    SITUATION = "SITUATION"
+    WAITS_FOR = "WAITS FOR"
+    SINCE = "SINCE"
+
+    @property
+    def following(self) -> Sort:
+        every = list(Sort)
+        return every[(every.index(self) + 1) % len(every)]
 
 
-def title_line(state: WatchState, rows: Listed, width: int) -> Text:
-    """The columns' titles; the one that the list is sorted by is marked."""
-    columns = columns_of(rows, width)
-    spans = [Span(" " * _MARKS)]
-    last = list(columns)[-1]
-    for name, size in columns.items():
-        shown = f"{name}^" if _TITLES[state.sort] == name and len(name) < size + len(_GAP) else name
-        spans.append(Span(shown.ljust(size + len(_GAP)) if name != last else shown, Style.HEADING))
-    return spans
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The partitions of one look, filtered and sorted."""
+
+    rows: Sequence[TopicPartition]
+    """`MOST_ROWS` at most."""
+    held: int
+    """How many the filter lets through."""
+    of: int
+    """How many there are without the filter."""
 
 
-def row_lines(
-    shown: Shown, visible: Sequence[TopicPartition], rows: Listed, width: int, *, selected: TopicPartition | None
-) -> list[Text]:
-    """The rows that are on the screen."""
-    story = shown.story
-    assert story is not None
-    marks = ReplicaMarks(story.sight.cluster)
-    columns = columns_of(rows, width)
-    lines: list[Text] = []
-    for at in visible:
-        watched = story.sight.partitions[at]
-        stale = shown.stale or at in story.sight.not_renewed
-        mark = (">" if at == selected else " ") + ("*" if stale else " ")
-        spans = [Span(mark, Style.HEADING if at == selected else Style.NOTICE)]
-        for name, size in columns.items():
-            cell = _cell(name, shown, at, watched, marks, selected=at == selected)
-            fitted = cut(cell, size)
-            used = sum(width_of(span.text) for span in fitted)
-            spans += [*fitted, Span(" " * (size - used) + _GAP)]
-        lines.append(spans[:-1])
-    return lines
+def listed(story: Story | None, sort: Sort, wanted: str) -> Listed:
+    """The list of what is in trouble or coming back; sorted by a column, and then by name."""
+    partitions: Mapping[TopicPartition, Watched] = {} if story is None else story.sight.partitions
+    unsettled = {at: one for at, one in partitions.items() if not one.settled}
+    kept = {at: one for at, one in unsettled.items() if wanted in str(at)} if wanted else unsettled
+    return Listed(sorted(kept, key=_order(story, kept, sort))[:MOST_ROWS], len(kept), len(unsettled))
 
 
-def _cell(
-    name: str, shown: Shown, at: TopicPartition, watched: Watched, marks: ReplicaMarks, *, selected: bool
-) -> Text:
-    state, story = watched.state, shown.story
-    assert story is not None
-    if name == "PARTITION":
-        return [Span(str(at), Style.HEADING if selected else Style.PLAIN)]
-    if name == "SITUATION":
-        return [Span(watched.situation, STYLES.get(watched.situation, Style.BAD))]
-    if name == "LEADER":
-        return [Span(leader_word(None), Style.BAD) if state.leader is None else marks.one(state.leader)]
-    if name in {"ISR", "ELR"}:
-        return _members(marks, state.isr if name == "ISR" else state.elr)
-    if name == "WAITS FOR":
-        return [Span(needs_in_words(watched), STYLES.get(watched.situation, Style.BAD))]
-    if name == "SINCE":
-        return [Span(_since(story.since[at], shown.now_ms))]
-    detail = shown.details.get(at)
-    if detail is None:
-        return [Span("...", Style.QUIET)]
-    if shown.is_old(detail):
-        return [Span(f"* as of {clock(detail.taken_at_ms)}", Style.NOTICE)]
-    return replica_cells(marks, detail, at, shown.readings)
+def _order(
+    story: Story | None, kept: Mapping[TopicPartition, Watched], sort: Sort
+) -> Callable[[TopicPartition], tuple[object, str, int]]:
+    since = {} if story is None else story.since
+    keys: Mapping[Sort, Callable[[TopicPartition], object]] = {
+        Sort.PARTITION: lambda _: 0,
+        Sort.SITUATION: lambda at: _SEVERITY[kept[at].situation],
+        Sort.SINCE: lambda at: since[at].at_ms,
+        Sort.WAITS_FOR: lambda at: (not kept[at].waits_for, kept[at].waits_for),
+    }
+    key = keys[sort]
+    return lambda at: (key(at), at.topic, at.partition)
+
+
+def row_cells(shown: Shown, rows: Sequence[TopicPartition]) -> list[Mapping[str, Text]]:
+    """Each partition's cells, by the titles of their columns."""
+    if shown.story is None:
+        return []
+    marks = ReplicaMarks(shown.story.sight.cluster)
+    return [_cells(shown, shown.story, at, marks) for at in rows]
+
+
+def _cells(shown: Shown, story: Story, at: TopicPartition, marks: ReplicaMarks) -> Mapping[str, Text]:
+    watched, since = story.sight.partitions[at], story.since[at]
+    style = STYLES.get(watched.situation, Style.BAD)
+    leader, age = watched.state.leader, duration((shown.now_ms - since.at_ms) / 1000)
+    stale = shown.stale or at in story.sight.not_renewed
+    return {
+        "PARTITION": [Span("*" if stale else " ", Style.NOTICE), Span(str(at))],
+        "SITUATION": [Span(watched.situation, style)],
+        "LEADER": [Span(leader_word(None), Style.BAD) if leader is None else marks.one(leader)],
+        "ISR": _members(marks, watched.state.isr),
+        "ELR": _members(marks, watched.state.elr),
+        "WAITS FOR": [Span(needs_in_words(watched), style)],
+        # It was so at the first look already: it may be longer.
+        "SINCE": [Span(f">{age}" if since.before_the_watch else age)],
+        "LOGS": _logs(shown, at, marks),
+    }
 
 
 def _members(marks: ReplicaMarks, members: tuple[int, ...] | None) -> Text:
     if members is None:
         return [Span("?", Style.NOTICE)]
+    return [span for replica in members for span in (Span(","), marks.one(replica))][1:] or [Span("-")]
+
+
+def _logs(shown: Shown, at: TopicPartition, marks: ReplicaMarks) -> Text:
+    detail = shown.details.get(at)
+    if detail is None:
+        return [Span("...", Style.QUIET)]
+    if shown.is_old(detail):
+        return [Span(f"* as of {clock(detail.taken_at_ms)}", Style.NOTICE)]
+    return _replica_logs(shown, detail, at, marks)
+
+
+def _replica_logs(shown: Shown, detail: Detail, at: TopicPartition, marks: ReplicaMarks) -> Text:
+    """What each replica's log holds, in few words."""
     spans: list[Span] = []
-    for replica in members:
-        spans += [Span(",")] if spans else []
-        spans.append(marks.one(replica))
-    return spans or [Span("-")]
+    for candidate in detail.decision.candidates:
+        spans += [Span("  ")] if spans else []
+        spans.append(marks.one(candidate.replica))
+        if not candidate.heard:
+            spans.append(Span(" ?"))
+            continue
+        behind = "" if candidate.best else " ?" if candidate.behind_best is None else f" -{candidate.behind_best}"
+        pace = shown.readings.pace(at, candidate.replica)
+        spans.append(Span(f" {candidate.log_end}{behind}{f' +{pace:.0f}/s' if pace else ''}"))
+    return spans
 
 
-def _since(since: Since, now_ms: int) -> str:
-    """How long it has been so; ``>`` where it was so at the first look already."""
-    return (">" if since.before_the_watch else "") + duration((now_ms - since.at_ms) / 1000)
+def columns_that_fit(cells: Sequence[Mapping[str, Text]], width: int) -> dict[str, int]:
+    """The columns for which there is room, and how wide each is: one line for each partition, whose situation always
+    has a place. What is left on a wide screen is for the logs."""
+    sizes = {name: max([len(name), _ALWAYS.get(name, 0), *(_width(row[name]) for row in cells)]) for name in _COLUMNS}
+    sizes["PARTITION"] = min(sizes["PARTITION"], max(_LEAST["PARTITION"], width * 2 // 5))
+    for name in _GIVEN_UP:
+        if _total(sizes) > width:
+            del sizes[name]
+    for name, least in _LEAST.items():
+        sizes[name] = max(min(sizes[name], least), sizes[name] - max(0, _total(sizes) - width))
+    left = width - _total(sizes) - GAP
+    return {**sizes, "LOGS": left} if left >= _LOGS and len(sizes) == len(_COLUMNS) else sizes
+
+
+def _width(text: Text) -> int:
+    return sum(width_of(span.text) for span in text)
+
+
+def _total(sizes: Mapping[str, int]) -> int:
+    return sum(sizes.values()) + GAP * (len(sizes) - 1)

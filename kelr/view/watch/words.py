@@ -20,7 +20,7 @@ _HOW = {
 _JOINED = ": it may have joined the ISR in between"
 _ALONE = {
     Situation.NO_LIVE_REPLICA: "no replica is live",
-    Situation.NEEDS_UNCLEAN_RECOVERY: "nobody: only an unclean election brings it back",
+    Situation.NEEDS_UNCLEAN_RECOVERY: "an unclean election: Kafka elects no leader by itself",
     Situation.UNKNOWN: "not known",
 }
 

@@ -1,0 +1,547 @@
+"""The screens of ``kelr watch`` and ``kelr describe --watch``, as Textual apps.
+
+They show what somebody else has read: threads read clusters, and `LiveApp.wake` is called when one has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+from rich.text import Text as RichText
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.coordinate import Coordinate
+from textual.events import Resize
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import DataTable, Footer, Input, Static
+
+from kelr.engine.watching import Story
+from kelr.interrupts import GRACE_S
+from kelr.model import TopicPartition
+from kelr.view.layout import rich_text, wrapped
+from kelr.view.styled import Span, Style, Text, plain, styled
+from kelr.view.watch.head import first_line, gap_lines, head_lines
+from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.model import Shown, Silence, Trouble
+from kelr.view.watch.partition import detail_lines, detail_title, explanation_lines
+from kelr.view.watch.rows import GAP, Listed, Sort, columns_that_fit, listed, row_cells
+from kelr.view.watch.words import clock, duration
+
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_SCROLLS: list[BindingType] = [
+    Binding("k", "scroll_up", show=False),
+    Binding("j", "scroll_down", show=False),
+    Binding("space", "page_down", show=False),
+    Binding("g", "scroll_home", show=False),
+    Binding("G", "scroll_end", show=False),
+]
+_ABOUT = (
+    "The list has partitions that are leaderless or under min ISR, and those that were so during the watch, until all"
+    " their replicas are in sync. * marks what the last look did not renew. SINCE begins with > where it was so already"
+    " when the watch began. Times are UTC. Figures in brackets are changes since the watch began.",
+    "LOGS, on a wide screen: each replica's log end, how many offsets of the most complete log it lacks (? where that"
+    " is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is offline or not registered.",
+    "An election is told by what the look before it saw. A leader that was live, and in ISR or ELR, is clean unless it"
+    " left them between the two looks. One that was away is clean only if its shutdown was: kelr history can tell from"
+    " the metadata log. One that was in neither is not clean. Where more happened than two looks tell, clean or"
+    " not is not known.",
+)
+_HELP = (
+    ("up, down, k, j", "choose a partition, or scroll; so do PgUp, PgDn, space, Home, End, g, G and the mouse"),
+    ("Tab", "go to the next pane"),
+    ("Enter", "the explanation of the chosen partition, as does a click on it; Esc goes back"),
+    ("s", "sort by the next column, as does a click on its title"),
+    ("/", "show partitions whose names hold what you type; Enter keeps that, Esc gives it up, and in the list ends it"),
+    ("p", "pause: the cluster is left alone, and the screen stays as it is; p goes on"),
+    ("r", "look now"),
+    ("?", "this help, and back"),
+    ("q, Ctrl-C", "end"),
+)
+
+
+class Pane(VerticalScroll):
+    """Lines of text that scroll."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _SCROLLS
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._text, self._shown = Static(), RichText()
+
+    def compose(self) -> ComposeResult:
+        yield self._text
+
+    @property
+    def room(self) -> int:
+        """Columns of a line."""
+        return max(1, self.scrollable_content_region.width)
+
+    def show(self, lines: Sequence[Text | RichText], title: str = "") -> None:
+        """Show this in the place of what is there."""
+        self.border_title = Content(f" {title} ")
+        text = RichText("\n", no_wrap=True).join(one if isinstance(one, RichText) else rich_text(one) for one in lines)
+        if text != self._shown or text.spans != self._shown.spans:
+            self._shown = text
+            self._text.update(text)
+
+
+class PartitionList(DataTable[RichText]):
+    """The list; its cursor stays with its partition when rows come and go."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", "explain"),
+        Binding("s", "app.sort", "sort"),
+        # The next keys are typed into the filter, however soon they come.
+        Binding("slash", "app.filter", "filter", key_display="/", priority=True),
+        Binding("k", "cursor_up", show=False),
+        Binding("j", "cursor_down", show=False),
+        Binding("space", "page_down", show=False),
+        Binding("home,g", "scroll_top", show=False),
+        Binding("end,G", "scroll_bottom", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(id="list", cursor_type="row", cell_padding=0)
+        self._rows: Sequence[TopicPartition] = ()
+        self._titles: Mapping[str, int] = {}
+        self._cells: list[list[RichText]] = []
+
+    @property
+    def chosen(self) -> TopicPartition | None:
+        return self._rows[self.cursor_row] if self._rows else None
+
+    @property
+    def in_view(self) -> Sequence[TopicPartition]:
+        """Partitions that are on the screen, the chosen one with them."""
+        first, chosen = int(self.scroll_y), self.chosen
+        rows = self._rows[first : first + self.size.height]
+        return rows if chosen is None or chosen in rows else [*rows, chosen]
+
+    def show(self, shown: Shown, rows: Sequence[TopicPartition], sort: Sort) -> None:
+        """Show these rows: cells that have changed where the rows are the same."""
+        told = row_cells(shown, rows)
+        columns = columns_that_fit(told, self.scrollable_content_region.width)
+        cells = [[_cell(row[name]) for name in columns] for row in told]
+        titles = {f"{name}^" if name == sort.value else name: width for name, width in columns.items()}
+        if (rows, titles) != (self._rows, self._titles):
+            self._make_anew(rows, titles, cells)
+        for y, (old, new) in enumerate(zip(self._cells, cells, strict=True)):
+            for x, (before, after) in enumerate(zip(old, new, strict=True)):
+                if before != after or before.spans != after.spans:
+                    self.update_cell_at(Coordinate(y, x), after)
+        self._cells = cells
+
+    def _make_anew(
+        self, rows: Sequence[TopicPartition], titles: Mapping[str, int], cells: list[list[RichText]]
+    ) -> None:
+        chosen, place, above = self.chosen, self.cursor_row, self.cursor_row - self.scroll_y
+        place = rows.index(chosen) if chosen in rows else max(0, min(place, len(rows) - 1))
+        self.clear(columns=True)
+        for title, width in titles.items():
+            self.add_column(title, width=width + GAP, key=title.removesuffix("^"))
+        for at, row in zip(rows, cells, strict=True):
+            self.add_row(*row, key=str(at))
+        self._rows, self._titles, self._cells = rows, titles, cells
+        self.move_cursor(row=place, animate=False, scroll=False)
+        # The chosen row stays in its line of the screen, whatever came or went above it.
+        self.call_after_refresh(self.scroll_to, y=place - above, animate=False, immediate=True)
+
+
+def _cell(text: Text) -> RichText:
+    cell = rich_text(text)
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
+
+
+class Filter(Input):
+    """What names of partitions hold that are shown."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "keep it"),
+        Binding("escape", "app.leave", "give it up"),
+    ]
+
+
+class TextScreen(Screen[None]):
+    """Text in the place of the list.
+
+    Args:
+        lines: the text, for so many columns.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "back"),
+        Binding("enter,backspace", "dismiss", show=False),
+    ]
+
+    def __init__(self, lines: Callable[[int], Sequence[Text]]) -> None:
+        super().__init__()
+        self._lines = lines
+        self.head, self.pane = Static(classes="head"), Pane()
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.pane
+        yield Footer()
+
+    def on_resize(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.pane.show(self._lines(self.pane.room))
+
+
+class LiveApp(App[bool]):
+    """A screen that is kept up to date until somebody, a signal or its own `step` ends it."""
+
+    class Woken(Message):
+        """A thread has ended what it was to read."""
+
+    ENABLE_COMMAND_PALETTE = False
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (18, "-high")]  # noqa: RUF012 - as Textual has it
+    CSS = """
+    Screen { overflow: hidden; }
+    * { scrollbar-size-vertical: 1; }
+    .head { height: auto; max-height: 70%; }
+    Pane { height: 1fr; overflow-x: hidden; scrollbar-gutter: stable; }
+    #list, #detail, #changes { border-top: solid ansi_bright_black; border-title-style: none; }
+    #list { height: 5fr; min-height: 4; overflow-x: hidden; scrollbar-gutter: stable; }
+    #detail { height: 5fr; }
+    #changes { height: 3fr; }
+    #list:focus, #detail:focus, #changes:focus { border-top: heavy ansi_green; }
+    #list > .datatable--cursor { background: ansi_default; color: ansi_default; text-style: reverse; }
+    #list > .datatable--header { background: ansi_default; color: ansi_default; text-style: bold; }
+    #list > .datatable--hover, #list > .datatable--header-hover { background: ansi_default; text-style: underline; }
+    #filter { height: 1; border: none; display: none; }
+    .-low #detail { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "pause", "pause"),
+        Binding("r", "look", "look now"),
+        Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True),
+    ]
+
+    def __init__(self) -> None:
+        # The terminal's own colours: they read on a dark background and on a light one.
+        super().__init__(ansi_color=True)
+        self.theme = "ansi-dark"
+        self.paused = False
+        self.look_asked = False
+        """Somebody wants the cluster to be looked at now."""
+        self.ended_by: signal.Signals | None = None
+        self.failure: BaseException | None = None
+        self._timer: Timer | None = None
+
+    @abstractmethod
+    def step(self) -> float:
+        """Take what was read, begin what is due, and show it; in how many seconds it is to be called again."""
+
+    def run_until_ended(self) -> bool:
+        """Show the screen; what `exit` was called with.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
+            BaseException: what `step` raised. A signal ends the process, as it would have without a screen.
+        """
+        os.environ["TEXTUAL_ALLOW_SIGNALS"] = "1"  # Ctrl-C is a signal as ever, which comes through whatever is drawn
+        before = {number: signal.getsignal(number) for number in _ENDS}
+        try:
+            with asyncio.Runner() as runner:
+                self._end_by_signals(runner.get_loop())
+                ended = runner.run(self.run_async())
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if self.failure is not None:
+            raise self.failure
+        if self.ended_by is signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.ended_by is not None:
+            signal.signal(self.ended_by, signal.SIG_DFL)
+            os.kill(os.getpid(), self.ended_by)
+        if self.return_code:
+            raise RuntimeError("the screen failed")  # Textual has printed why
+        return bool(ended)
+
+    def _end_by_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        def end(number: int, _: object) -> None:
+            loop.call_soon_threadsafe(self.end_by, signal.Signals(number))
+            # A terminal that takes nothing any more may hold the loop up.
+            at_last = threading.Timer(GRACE_S, os._exit, [128 + number])
+            at_last.daemon = True
+            at_last.start()
+
+        for number in _ENDS:
+            signal.signal(number, end)
+
+    def wake(self) -> None:
+        """Something was read: may be called from any thread."""
+        with suppress(RuntimeError):  # the loop may have ended
+            self.post_message(self.Woken())
+
+    def end_by(self, number: signal.Signals) -> None:
+        self.ended_by = number
+        self.exit()
+
+    def on_mount(self) -> None:
+        self.renew_later()
+
+    @on(Woken)
+    def renew(self) -> None:
+        """One `step`."""
+        if self._timer is not None:
+            self._timer.stop()
+        try:
+            wait_s = self.step()
+        except BaseException as error:
+            self.failure = error
+            self.exit()
+            return
+        self._timer = self.set_timer(max(0.001, wait_s), self.renew)
+
+    def renew_later(self) -> None:
+        """Once the widgets have their places."""
+        self.call_after_refresh(self.renew)
+
+    def on_resize(self, _: Resize) -> None:
+        self.renew_later()
+
+    def action_interrupt(self) -> None:
+        self.end_by(signal.SIGINT)
+
+    def action_pause(self) -> None:
+        self.paused = not self.paused
+        self.renew()
+
+    def action_look(self) -> None:
+        self.look_asked = True
+        self.renew()
+
+
+class WatchApp(LiveApp):
+    """The partitions in trouble, the chosen one with its replicas' logs, and what has changed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "about", "help", key_display="?"),
+        Binding("escape", "leave", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sort, self.wanted, self._wanted_before = Sort.SITUATION, "", ""
+        self._shown: Shown | None = None
+        self.head, self.partitions = Static(classes="head"), PartitionList()
+        self.detail, self.changes = Pane("detail"), Pane("changes")
+        self.filter = Filter(id="filter", placeholder="partitions whose names hold ...")
+        self._listed: tuple[Story | None, Sort, str, Listed] | None = None
+        self._changes_of: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.partitions
+        yield self.detail
+        yield self.changes
+        yield self.filter
+        yield Footer()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.partitions.focus()
+        self.changes.anchor()  # the newest one stays on the screen, unless somebody scrolls
+
+    @property
+    def on_screen(self) -> Sequence[TopicPartition]:
+        """Partitions whose logs are looked at."""
+        chosen = self.partitions.chosen
+        if len(self.screen_stack) > 1:
+            return [] if chosen is None else [chosen]
+        return self.partitions.in_view
+
+    def show(self, shown: Shown) -> None:
+        """Show this."""
+        self._shown = shown
+        rows = self._rows(shown)
+        self.partitions.border_title = Content(f" {_list_title(shown, rows, self.sort, self.wanted)} ")
+        self.partitions.show(shown, rows.rows, self.sort)
+        head = RichText("\n").join(map(rich_text, head_lines(shown, self.size.width)))
+        self.head.update(head)
+        chosen = self.partitions.chosen
+        if chosen is None:
+            self.detail.show(wrapped(_nothing(shown, rows, self.wanted), self.detail.room))
+        else:
+            self.detail.show(detail_lines(shown, chosen, self.detail.room), detail_title(shown, chosen))
+        told = (len(shown.log), shown.forgotten, self.changes.room, shown.story is None)
+        if told != self._changes_of:
+            self._changes_of = told
+            self.changes.show(_log(shown.log, self.changes.room), _log_title(shown))
+        if isinstance(self.screen, TextScreen):
+            self.screen.head.update(head)
+            self.screen.renew()
+
+    def _rows(self, shown: Shown) -> Listed:
+        """The list; made anew only when what it is made of has changed."""
+        if self._listed is None or self._listed[0] is not shown.story or self._listed[1:3] != (self.sort, self.wanted):
+            self._listed = (shown.story, self.sort, self.wanted, listed(shown.story, self.sort, self.wanted))
+        return self._listed[3]
+
+    @on(DataTable.RowHighlighted)
+    def another_is_chosen(self) -> None:
+        if self._shown is not None:
+            self.renew()
+
+    @on(DataTable.HeaderSelected)
+    def sort_by(self, event: DataTable.HeaderSelected) -> None:
+        self.sort = next((one for one in Sort if one.value == event.column_key.value), self.sort)
+        self.renew()
+
+    @on(Input.Changed)
+    def filter_typed(self, event: Input.Changed) -> None:
+        self.wanted = event.value
+        self.renew()
+
+    @on(Input.Submitted)
+    def filter_kept(self) -> None:
+        self.filter.display = False
+        self.partitions.focus()
+        self.renew_later()
+
+    def action_filter(self) -> None:
+        self._wanted_before, self.filter.value, self.filter.display = self.wanted, self.wanted, True
+        self.screen.set_focus(self.filter)  # at once: the next key may have come already
+
+    def action_leave(self) -> None:
+        self.filter.value = self.wanted = self._wanted_before if self.filter.display else ""
+        self.filter_kept()
+
+    def action_sort(self) -> None:
+        self.sort = self.sort.following
+        self.renew()
+
+    @on(DataTable.RowSelected)
+    def explain(self) -> None:
+        chosen = self.partitions.chosen
+        if chosen is not None:
+            self._open(lambda width: [] if self._shown is None else explanation_lines(self._shown, chosen, width))
+
+    def action_about(self) -> None:
+        if isinstance(self.screen, TextScreen):
+            self.screen.dismiss()
+        else:
+            self._open(_help)
+
+    def _open(self, lines: Callable[[int], Sequence[Text]]) -> None:
+        self.push_screen(TextScreen(lines), lambda _: self.renew_later())
+        self.renew_later()
+
+
+def _list_title(shown: Shown, rows: Listed, sort: Sort, wanted: str) -> str:
+    few = f", the first {len(rows.rows):,} of them" if len(rows.rows) < rows.held else ""
+    what = f"{rows.held:,} of {rows.of:,} hold {wanted!r}" if wanted else f"{rows.of:,} partitions"
+    stale = shown.story is not None and (shown.stale or shown.story.sight.not_renewed)
+    return f"{what} by {sort.value.lower()}{few}{'  * not renewed' if stale else ''}"
+
+
+def _nothing(shown: Shown, rows: Listed, wanted: str) -> Text:
+    if shown.story is None:
+        return styled("nothing was read so far", Style.NOTICE)
+    if rows.of:
+        return styled(f"none of the {rows.of:,} partitions here holds {wanted!r}", Style.NOTICE)
+    sight = shown.story.sight
+    if not sight.counts.read:
+        words = "could be read" if sight.topic_errors else "was found; topics without DESCRIBE are not listed"
+        return styled(f"no partition {words}", Style.NOTICE)
+    of_what = " of what could be read" if sight.topic_errors else ""
+    if shown.silent is not None:
+        # When brokers learnt it is not known: not even of the look's own time can anything be said.
+        words = f"nothing is leaderless or unsafe{of_what} by what brokers told; it may be out of date"
+        return styled(words, Style.NOTICE)
+    if shown.stale:
+        at = clock(sight.taken_at_ms)
+        words = f"nothing was leaderless or unsafe{of_what} at {at}; how it stands now is not known"
+        return styled(words, Style.NOTICE)
+    return styled(f"nothing is leaderless or unsafe{of_what}", Style.NOTICE if of_what else Style.GOOD)
+
+
+def _log(log: Sequence[WatchLine], width: int) -> list[Text]:
+    """What has changed, the newest lowest, each with a hanging indent."""
+    lines: list[Text] = []
+    for entry in log:
+        name = [Span(f"{entry.name}: ", Style.HEADING)] if entry.name else []
+        for number, line in enumerate(wrapped([*name, *entry.words], width - 9)):
+            lines.append([Span(" " * 9 if number else f"{clock(entry.at_ms)} ", Style.QUIET), *line])
+    return lines or [styled("none so far", Style.QUIET)]
+
+
+def _log_title(shown: Shown) -> str:
+    since = "" if shown.story is None else f" since {clock(shown.story.begun_ms)}"
+    return f"changes{since}" + (f" ({shown.forgotten:,} earlier)" if shown.forgotten else "")
+
+
+def _help(width: int) -> list[Text]:
+    lines: list[Text] = []
+    for keys, text in _HELP:
+        for number, line in enumerate(wrapped(plain(text), width - 17)):
+            lines.append([Span(f"{'' if number else keys:<17}", Style.HEADING), *line])
+    return [*lines, *(line for text in _ABOUT for line in [plain(""), *wrapped(plain(text), width)])]
+
+
+class TableApp(LiveApp):
+    """A table that was laid out already, with its age above it."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+        self._head, self._pane = Static(classes="head"), Pane()
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        yield self._pane
+        yield Footer()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._pane.focus()
+
+    @property
+    def room(self) -> int:
+        """How wide the table may be."""
+        return self._pane.room
+
+    def show(
+        self,
+        lines: Sequence[str],
+        now_ms: int,
+        taken_at_ms: int,
+        *,
+        read: bool,
+        trouble: Trouble | None = None,
+        silent: Silence | None = None,
+    ) -> None:
+        """Show this.
+
+        Args:
+            lines: as they were written for a terminal.
+            taken_at_ms: when their reading began; where nothing was read, when the watch began.
+        """
+        ago = duration((now_ms - taken_at_ms) / 1000)
+        told = f"  {clock(taken_at_ms)} UTC, {ago} ago" if read else f"  nothing read yet, for {ago}"
+        age = [Span(told, Style.PLAIN if trouble is None and silent is None else Style.BAD)]
+        age += [Span("  PAUSED", Style.NOTICE)] if self.paused else []
+        width = self.size.width
+        head = [first_line("kelr describe --watch", self._title, age, width), *gap_lines(trouble, silent, width)]
+        self._head.update(RichText("\n").join(map(rich_text, head)))
+        self._pane.show([RichText.from_ansi(line) for line in lines])
