@@ -121,7 +121,7 @@ def _proven(
     known = snapshot.quorums.get(state.address)
     if known is None:
         return None
-    epoch = state.leader_epoch if keeps_epoch else 0
+    epoch = _epoch(state, keep=keeps_epoch)
     if state.leader in snapshot.cluster.live:
         behind = tuple(name_of[broker] for broker in known.left_behind)
         if behind:
@@ -184,6 +184,11 @@ def _mentioned(state: PartitionState) -> tuple[int, ...]:
     return tuple(broker for broker in named if broker >= 0)
 
 
+def _epoch(state: PartitionState, *, keep: bool) -> int:
+    """The leader epoch, where logs stand beside it; else 0 or 1: whether anybody else has led before."""
+    return state.leader_epoch if keep else min(state.leader_epoch, 1)
+
+
 def _renamed(state: PartitionState, name_of: dict[int, int], *, keep_epoch: bool) -> PartitionState:
     def members(group: Sequence[int]) -> tuple[int, ...]:
         return tuple(name_of.get(broker, broker) for broker in group)
@@ -195,7 +200,7 @@ def _renamed(state: PartitionState, name_of: dict[int, int], *, keep_epoch: bool
         topic=topic_in_pattern(state.topic),
         partition=0,
         leader=None if state.leader is None else name_of.get(state.leader, state.leader),
-        leader_epoch=state.leader_epoch if keep_epoch else 0,
+        leader_epoch=_epoch(state, keep=keep_epoch),
         replicas=members(state.replicas),
         isr=members(state.isr),
         elr=known(state.elr),

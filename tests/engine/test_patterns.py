@@ -214,7 +214,8 @@ def test_a_pattern_calls_brokers_by_their_place_and_keeps_nothing_that_is_the_pa
     )
     found = pattern_of(snapshot_of(state, cluster_of(live=(20, 30), fenced=(10,))), state)
     assert found.brokers == (30, 10, 20, 99)
-    assert found.pattern.state == PartitionState("topic", 0, None, 0, (0, 1, 2), (), (1,), (3,))
+    # Of its leader epoch, without logs, whether anybody has led before.
+    assert found.pattern.state == PartitionState("topic", 0, None, 1, (0, 1, 2), (), (1,), (3,))
     live, fenced, gone = BrokerStatus.LIVE, BrokerStatus.FENCED, BrokerStatus.UNREGISTERED
     assert found.pattern.statuses == (live, fenced, live, gone)
 

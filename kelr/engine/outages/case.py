@@ -63,7 +63,7 @@ class Placed:
 def case_of_pattern(pattern: Pattern) -> OutageCase:
     """The case of a partition of a topic whose partition 0 no reassignment changes."""
     return OutageCase(
-        replace(pattern.state, partition=_OTHER),
+        replace(pattern.state, partition=_OTHER, leader_epoch=0),
         pattern.statuses,
         pattern.config,
         pattern.first_partition_replicas,
@@ -73,7 +73,7 @@ def case_of_pattern(pattern: Pattern) -> OutageCase:
 
 def case_of_first(pattern: Pattern) -> OutageCase:
     """The case of a partition 0 of which a reassignment is under way."""
-    return replace(case_of_pattern(pattern), state=pattern.state)
+    return replace(case_of_pattern(pattern), state=replace(pattern.state, leader_epoch=0))
 
 
 def beside_first(placed: Placed, first: Placed) -> Placed:

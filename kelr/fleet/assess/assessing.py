@@ -114,7 +114,7 @@ def _key() -> Column:
         "statuses": fn.transform(BROKERS, _status),
         "state": _state(
             {name: fn.col(name) for name in fields},
-            fn.when(fn.col("heard").isNotNull(), fn.col("leader_epoch")).otherwise(0),
+            fn.when(fn.col("heard").isNotNull(), fn.col("leader_epoch")).otherwise(fn.least("leader_epoch", fn.lit(1))),
         ),
         "first": fn.when(fn.col("first").isNotNull() & ~is_first, first),
         "is_first": fn.col("first").isNotNull() & is_first,
