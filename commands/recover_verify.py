@@ -128,14 +128,18 @@ def _following(
         saved: the file that this was saved in; None where there is none, or none of it is left to be produced.
     """
     replay = None if saved is None else _replay(saved)
+    away = None if all_rescued(plan, path) else _save_what_is_away(plan, path, found, disks)
     if found.good:
-        return replay or (None if all_rescued(plan, path) else _save_what_is_away(plan, path, found, disks))
+        return replay or away
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
         if plan.expires_at_ms <= found.looked_at_ms:
             return plan_again(plan, unapplied, path)
         return rescue_first(plan, path, disks, saved_before(plan, path)) or ("recover", "apply", str(path), *named)
+    if found.may_come and away is not None:
+        # What is waited for is the return that truncates it.
+        return away
     if found.may_come and not waited:
         return ("recover", "verify", str(path), *named, "--wait")
     bad = [one for one in found.findings if one.passed is Passed.NO]

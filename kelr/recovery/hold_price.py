@@ -158,8 +158,8 @@ def _needs_force(cleared: Sequence[Cleared]) -> str | None:
     left = len(clean) - _NAMED
     named = ", ".join(str(one.address) for one in clean[:_NAMED]) + (f" and {left} more" if left > 0 else "")
     return (
-        f"broker {brokers} would lead {named} without any loss if it was shut down cleanly and comes back: "
-        f"a hold throws that away"
+        f"broker {brokers} would lead {named} without loss of a committed record if it was shut down cleanly and comes"
+        " back: a hold throws that away"
     )
 
 

@@ -239,8 +239,10 @@ class PlanPage:
             yield _Step(f"{text}:", self._line(words))
         for step in order.read_first:
             words, where = read_the_disk(step.broker), in_short(step.partitions)
-            text = f"Read the disk of broker {step.broker} as it is now, before it starts ({where}). Plan again with"
-            yield _Step(f"{text} --logs {words[-1]}:", self._line(words))
+            text = (
+                f"Read the disk of broker {step.broker} before it starts, unless its last shutdown was clean ({where})."
+            )
+            yield _Step(f"{text} Plan again with --logs {words[-1]}:", self._line(words))
         for step in order.explain_first:
             where = in_short(step.partitions)
             text = f"Look at the advice before you start broker {step.broker} ({where}):"

@@ -201,7 +201,7 @@ def test_a_better_log_that_was_known_of_may_not_come_to_life_unseen() -> None:
     snapshot = with_logs(incident(NOBODY_LED), log_of(1, (4, 150), hw=120))
     seen = changed(snapshot, broker(1, LIVE), designated(2))
     assert fields(seen) == ["status of 1"]
-    assert seen[0].text == "Broker 1 is live again, with a better log than 2: elect that one."
+    assert seen[0].text == "Broker 1 is live again, with a better log than 2: plan again."
     assert (seen[0].planned, seen[0].now) == ("not live", "live, log end 150")
 
 

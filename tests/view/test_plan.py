@@ -446,7 +446,8 @@ def test_a_broker_is_not_started_for_others_while_one_partition_asks_for_its_dis
     unread = back(3, "recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
     text = " ".join(shown(plan(back(0), unread, back(2))).split())
     read = (
-        "Do Read the disk of broker 1 as it is now, before it starts (orders:3). Plan again with --logs broker-1.kelr:"
+        "Do Read the disk of broker 1 before it starts, unless its last shutdown was clean (orders:3). Plan again with"
+        " --logs broker-1.kelr:"
     )
     assert f"{read} kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in text
     assert "Start broker 1" not in text

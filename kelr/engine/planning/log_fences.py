@@ -138,7 +138,7 @@ def _better_replicas(planned: PlannedElection, subject: Subject) -> Iterator[Dif
             )
         elif elect in logs.ranked and _is_better(subject, replica, elect):
             now = f"live, log end {log.log_end}"
-            text = f"Broker {replica} is live again, with a better log than {elect}: elect that one."
+            text = f"Broker {replica} is live again, with a better log than {elect}: plan again."
         else:
             continue
         yield Difference(f"status of {replica}", "not live", now, text)
