@@ -166,7 +166,7 @@ PRICE = HoldPrice(
     producers="Producers see nothing: the value in force stays the same.",
     defect="Kafka's controller keeps the cleared entries in its index.",
     refusal=None,
-    needs_force="broker 1 would lead orders:1 without any loss",
+    needs_force="broker 1 would lead orders:1 without loss of a committed record",
 )
 
 
