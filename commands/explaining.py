@@ -172,8 +172,9 @@ def _explain_as_they_are(
             report = report or showing.enter_context(_report(session, wanted, held))
             report.add(held)
             shown, held = shown + len(held), []
+        first = report is None
         report = report or showing.enter_context(_report(session, wanted, held))
-        report.add(held)
+        report.add(held, not_known=not_known if first else ())
         shown += len(held)
         seen = bool(shown or not_known or errors) or sees_any(session.source(), selection)
         report.finish(errors, seen=seen, looked=looked, not_known=not_known)

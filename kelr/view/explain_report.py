@@ -22,7 +22,7 @@ from kelr.view.explain_columns import Explained
 from kelr.view.explain_if import happened_document, happened_lines
 from kelr.view.explain_summary import Summary
 from kelr.view.formats import OutputFormat
-from kelr.view.layout import Layout
+from kelr.view.layout import PIPE_WIDTH, Layout
 from kelr.view.output import Listing, Output
 
 
@@ -100,6 +100,7 @@ class DecisionReport:
             for line in happened_lines(Layout(output.width), happened, otherwise, shown):
                 output.line(line)
         whole = full and output.format is not OutputFormat.CSV
+        self._warned = False
         self._listing: Listing[Explained] = output.listing(explanation.full() if whole else explanation.short(), head)
 
     def __enter__(self) -> Self:
@@ -114,16 +115,32 @@ class DecisionReport:
             self._show(self._summary, whole=False)
         self._listing.__exit__(kind, error, traceback)
 
-    def _show(self, summary: Summary, *, of: int = 0, whole: bool = True) -> None:
+    def _show(self, summary: Summary, *, of: int = 0, whole: bool = True, not_known: Sequence[Decision] = ()) -> None:
         self._output.end_progress()
         if summary.count:
             plan = self._output.next_command(("recover", "plan"))
-            lines = summary.lines(self._output.width, of=of, plan=plan, whole=whole)
+            doubt = not_known_in_words(not_known) if not_known else ""
+            self._warned = bool(not_known)
+            lines = summary.lines(self._output.width, of=of, plan=plan, doubt=doubt, whole=whole)
             for line in (*self._explanation.other_rules(self._telling), *lines):
                 self._output.line(line)
 
-    def add(self, rows: Sequence[Explained]) -> None:
-        """Show some decisions."""
+    def _warn(self, not_known: Sequence[Decision]) -> None:
+        """What a start may end of partitions that are not shown, before the advice to start brokers for others."""
+        if not_known:
+            for line in Layout(self._output.width, PIPE_WIDTH).paragraph("First  ", not_known_in_words(not_known)):
+                self._output.line(line)
+            self._output.line("")
+            self._warned = True
+
+    def add(self, rows: Sequence[Explained], *, not_known: Sequence[Decision] = ()) -> None:
+        """Show some decisions.
+
+        Args:
+            not_known: as for `finish`, where that is known before the first of them.
+        """
+        if self._full and rows and self._output.format.for_people:
+            self._warn(not_known)
         self._telling = _more_telling(self._telling, rows)
         for row in rows:
             self._contested.add(row.decision)
@@ -149,7 +166,7 @@ class DecisionReport:
             looked: how many partitions were looked at, those that are well too.
         """
         if self._summary is not None:
-            self._show(self._summary, of=looked.partitions)
+            self._show(self._summary, of=looked.partitions, not_known=not_known)
         following, output = self._following(), self._output
         if following is None and not self._shown and not_known:
             following = self._explanation.following(["explain", _name(not_known[0])])
@@ -163,7 +180,7 @@ class DecisionReport:
         if seen and not self._shown and not errors:
             for said in self._nothing(looked, well=not not_known):
                 output.note(said)
-        if not_known:
+        if not_known and not self._warned:
             output.note(not_known_in_words(not_known))
         for assumed in self._rules_assumed():
             output.note(assumed)

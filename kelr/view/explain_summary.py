@@ -158,19 +158,20 @@ class Summary:
     def count(self) -> int:
         return self._named.total()
 
-    def lines(self, width: int | None, *, of: int, plan: str, whole: bool = True) -> Iterator[Text]:
+    def lines(self, width: int | None, *, of: int, plan: str, doubt: str = "", whole: bool = True) -> Iterator[Text]:
         """The summary as lines.
 
         Args:
             of: how many partitions were looked at, healthy ones too; 0 where that is not known.
             plan: the command that says of each partition how to save its records.
+            doubt: what a start may end of partitions that are not counted here, since they are led.
             whole: whether all were added; else brokers get no order, as another partition may speak against it.
         """
         columns = width or PIPE_WIDTH
         for text in (self._counts(of), self._away()):
             yield from Layout(columns).lines(text) if text else ()
         yield plain("")
-        before, order = list(self._before(columns, plan)), list(self._order()) if whole else []
+        before, order = list(self._before(columns, plan, doubt)), list(self._order()) if whole else []
         if before:
             yield (Span("Before any broker starts:", Style.HEADING),)
             yield from before
@@ -199,8 +200,10 @@ class Summary:
         away = sorted(self._unreachable)
         return plain(f"{brokers(away).capitalize()} {agree(len(away), 'is', 'are')} unreachable.") if away else ()
 
-    def _before(self, columns: int, plan: str) -> Iterator[Text]:
+    def _before(self, columns: int, plan: str, doubt: str) -> Iterator[Text]:
         """What comes before any broker starts: what to save, whose disks to read, and who stays down."""
+        if doubt:
+            yield from _indented(doubt, columns)
         if self._to_save:
             where, away = count(self._to_save, "partition"), sorted(self._saved_first)
             when = f" before {brokers(away)} {agree(len(away), 'starts', 'start')}" if away else ""

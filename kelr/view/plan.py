@@ -197,7 +197,7 @@ class PlanPage:
         for_elections = [step for step in order.keep_down if not step.for_advice]
         others = [(title, steps) for title, steps in sections(order) if any(one.for_advice for one in steps)]
         after = [(title, steps) for title, steps in sections(order) if steps in (order.bring_back, order.start_after)]
-        number = len(before) + bool(for_elections) + len(others) + 1
+        number = bool(context.not_known) + len(before) + bool(for_elections) + len(others) + 1
         # A step that saves the plan elects nobody.
         elects = bool(context.carry_out) and context.carry_out[:2] != ("recover", "plan")
         ended = f"the {agree(len(plan.elections), 'election is', 'elections are')} done"
@@ -208,7 +208,10 @@ class PlanPage:
         found += [_step_of(title, steps) for title, steps in others]
         if context.carry_out and plan.elections:
             found.append(_Step(self._when(), self._line(context.carry_out)))
-        return found + [_step_of(title, steps) for title, steps in after]
+        found += [_step_of(title, steps) for title, steps in after]
+        # A start, or an election's followers, may end what this speaks of.
+        doubt = [_Step(context.not_known)] if found and context.not_known else []
+        return doubt + found
 
     def _written_down(self) -> str:
         """What the plan is for that is made before an election."""
@@ -427,7 +430,7 @@ class PlanPage:
                 self._screen.blank()
                 text = f"{note[:1].upper()}{note[1:]}. ({in_short(where)})"
                 self._screen.say(text, label=f"{'Note':<10}", style=WARN)
-        if self._context.not_known:
+        if self._context.not_known and not self._steps():
             self._screen.blank()
             self._screen.say((self._context.not_known, WARN))
 

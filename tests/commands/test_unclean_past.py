@@ -206,6 +206,22 @@ def test_a_plan_says_what_is_not_known_of_partitions_that_are_well(kelr: Kelr, l
     assert text.endswith(f"\n{said}\n```sh\n{following}\n```\n")
 
 
+def test_what_is_not_known_comes_before_the_advice_to_start_a_broker_for_others(
+    kelr: Kelr, led: Snapshot, cluster: Serve
+) -> None:
+    """It was the last line: who had followed the advice by then had started the broker whose disk had the only copy."""
+    waiting = replace(AGAIN, partition=1, leader=None, isr=(), elr=(1,), last_known_elr=())
+    logs = {AGAIN.address: GAP, waiting.address: tuple(log for log in GAP if log.replica != 1)}
+    cluster(replace(led, partitions=(*led.partitions, waiting), logs=logs))
+    said = "Not known: whether 1 partition (orders:0) was elected cleanly"
+    explained = " ".join(kelr("explain", *CONNECTION).out.split())
+    assert explained.startswith(f"First {said}")
+    assert "Start broker 1" in explained
+    planned = " ".join(kelr("recover", "plan", *CONNECTION).out.split())
+    assert f"Do 1. {said}" in planned
+    assert planned.count(said) == 1
+
+
 @pytest.mark.usefixtures("led")
 def test_after_a_clean_election_there_is_nothing_to_plan(kelr: Kelr) -> None:
     assert kelr("recover", "plan", *CONNECTION).out == "No election planned: none is needed.\n"
