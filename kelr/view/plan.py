@@ -193,11 +193,13 @@ class PlanPage:
         before = [_Step(self._written_down(), self._line(words)) for words in context.first]
         before = before or list(self._saving())
         order = broker_order(plan)
-        before += self._before_a_start(order)
+        # An election loses none of what led partitions have to save, or are in doubt about; a start may.
+        led = [*([_Step(context.not_known)] if context.not_known else []), *self._saves(led=True)]
+        before += [*([] if plan.elections else led), *self._saves(led=False), *self._before_a_start(order)]
         for_elections = [step for step in order.keep_down if not step.for_advice]
         others = [(title, steps) for title, steps in sections(order) if any(one.for_advice for one in steps)]
         after = [(title, steps) for title, steps in sections(order) if steps in (order.bring_back, order.start_after)]
-        number = bool(context.not_known) + len(before) + bool(for_elections) + len(others) + 1
+        number = len(before) + bool(for_elections) + len(others) + 1
         # A step that saves the plan elects nobody.
         elects = bool(context.carry_out) and context.carry_out[:2] != ("recover", "plan")
         ended = f"the {agree(len(plan.elections), 'election is', 'elections are')} done"
@@ -208,10 +210,8 @@ class PlanPage:
         found += [_step_of(title, steps) for title, steps in others]
         if context.carry_out and plan.elections:
             found.append(_Step(self._when(), self._line(context.carry_out)))
-        found += [_step_of(title, steps) for title, steps in after]
-        # A start, or an election's followers, may end what this speaks of.
-        doubt = [_Step(context.not_known)] if found and context.not_known else []
-        return doubt + found
+        found += [*(led if plan.elections else []), *(_step_of(title, steps) for title, steps in after)]
+        return [] if [one.text for one in found] == [context.not_known] else found
 
     def _written_down(self) -> str:
         """What the plan is for that is made before an election."""
@@ -219,6 +219,19 @@ class PlanPage:
         if not away:
             return "Write down first what would be lost:"
         return f"Write down first what would be lost. {_until_saved(away)}, as that plan says:"
+
+    def _saves(self, *, led: bool) -> Iterator[_Step]:
+        """What saves records before brokers start: a command for each leader, of partitions that are `led`, or that
+        wait for it."""
+        saved = [one for one in self._saved_first() if (one.action is AdviceAction.RESCUE) is led]
+        for leader, words in rescues_before(saved).items():
+            where = in_short(one.address for one in saved if led_by(one.rescue) == leader)
+            text = f"Save first what others truncate once broker {leader} leads ({where})"
+            if led:
+                text = f"Save what others hold and broker {leader} lacks, before any of them starts ({where})"
+            if DIRECTORY in words:
+                text += ". On the host of each, with --log-dir for each log directory"
+            yield _Step(f"{text}:", self._line(words))
 
     def _saved_first(self) -> list[NotPlanned]:
         """Partitions of which records are saved before a broker starts, without those that a line of Kafka's own tools
@@ -229,17 +242,6 @@ class PlanPage:
 
     def _before_a_start(self, order: BrokerOrder) -> Iterator[_Step]:
         """What partitions without an election ask for before brokers start: each with its command."""
-        saved = self._saved_first()
-        for leader, words in rescues_before(saved).items():
-            those = [one for one in saved if led_by(one.rescue) == leader]
-            where = in_short(one.address for one in those)
-            if any(one.action is AdviceAction.RESCUE for one in those):
-                text = f"Save first what others hold and broker {leader} lacks, before any of them starts ({where})"
-            else:
-                text = f"Save first what others truncate once broker {leader} leads ({where})"
-            if DIRECTORY in words:
-                text += ". On the host of each, with --log-dir for each log directory"
-            yield _Step(f"{text}:", self._line(words))
         for step in order.read_first:
             words, where = read_the_disk(step.broker), in_short(step.partitions)
             text = (

@@ -27,7 +27,7 @@ from tests.view.plans import LOSSY, plan
 CONNECTION = ("-b", "kafka-1:9092")
 DUMP = "kelr rescue dump orders:0 --elect 3 --log-dir DIRECTORY --out orders-0-lost-to-3.kelr-rescue -b kafka-1:9092"
 STEP = (
-    "Do Save first what others hold and broker 3 lacks, before any of them starts (orders:0). On the host of each, with"
+    "Do Save what others hold and broker 3 lacks, before any of them starts (orders:0). On the host of each, with"
     f" --log-dir for each log directory: {DUMP}"
 )
 ABOVE = "save first: with the command above that writes orders-0-lost-to-3.kelr-rescue"

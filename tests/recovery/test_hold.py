@@ -190,7 +190,10 @@ def test_the_price(own: int | None) -> None:
     ]
     assert price.refusal is None
     assert price.needs_force is not None
-    assert "broker 1 would lead orders:0, orders:1, orders:2 and 1 more without loss of a committed record" in price.needs_force
+    assert (
+        "broker 1 would lead orders:0, orders:1, orders:2 and 1 more without loss of a committed record"
+        in price.needs_force
+    )
     assert price.producers == (
         "Producers see nothing: the value in force stays the same."
         if own is None

@@ -466,10 +466,10 @@ def test_what_a_led_partition_would_lose_is_saved_before_a_broker_starts_for_oth
     dump = ("rescue", "dump", "orders:3", "--elect", "3", "--log-dir", "DIRECTORY", "--out", "saved.kelr-rescue")
     given_up = replace(back(3, rescue=dump), action=AdviceAction.RESCUE, leader=3)
     text = " ".join(shown(plan(back(0), given_up)).split())
-    saved = "Do 1. Save first what others hold and broker 3 lacks, before any of them starts (orders:3)."
+    saved = "Do 1. Save what others hold and broker 3 lacks, before any of them starts (orders:3)."
     assert f"{saved} On the host of each, with --log-dir for each log directory: kelr rescue dump orders:3" in text
     assert "2. Start broker 1. (Broker 1: orders:0)" in text
-    assert "Do Save first what others hold" in " ".join(shown(plan(given_up)).split())
+    assert "Do Save what others hold" in " ".join(shown(plan(given_up)).split())
 
 
 def test_where_the_advice_goes_on_otherwise_no_start_is_a_step() -> None:
