@@ -136,7 +136,7 @@ def applied_failed(applied: Sequence[Applied]) -> KelrError | None:
     if not some_worked and all(one.ended is Ended.REFUSED for one in bad):
         return RefusedError(what, next_step="read what has changed, then plan again")
     if any(one.ended is Ended.OTHER_LEADER for one in bad):
-        step = "save what only brokers that are down hold before they start, since they follow whoever leads now"
+        step = "save what only brokers that are down hold before they start, since they follow the present leader"
         return PartlyDoneError(what, next_step=step)
     return PartlyDoneError(what, next_step="kelr recover status says what is left to do")
 

@@ -68,7 +68,7 @@ def _power_outage(output: Output, lab: SimulatedLab) -> None:
     output.note(f"broker {first} is back, without the last {IN_MEMORY} records: the ELR keeps it from leading")
     run(output, lab, ("describe", TOPIC))
     lab.start(second)
-    output.note(f"broker {second} is back, its log whole, which nobody knows: from the ELR it moved to LastKnownELR")
+    output.note(f"broker {second} is back, its log whole, which no tool shows: from the ELR it moved to LastKnownELR")
     run(output, lab, ("describe", TOPIC))
     run(output, lab, ("explain", f"{TOPIC}:0", "--if", f"{third} returns unclean"))
     lab.start(third)

@@ -73,7 +73,7 @@ Designate = Annotated[
 MinimalReplicas = Annotated[
     int | None,
     typer.Option(
-        "--minimal-replicas", metavar="N", help="For the longest log: elect only where N replicas' logs were heard."
+        "--minimal-replicas", metavar="N", help="For the longest log: elect only where N replicas' logs were read."
     ),
 ]
 Window = Annotated[
@@ -120,7 +120,7 @@ Force = Annotated[
     typer.Option(
         "--force",
         metavar="REASON",
-        help="Elect in doubt, or at a loss that nobody can count; the reason goes into the audit log.",
+        help="Elect in doubt, or at a loss that cannot be counted; the reason goes into the audit log.",
         rich_help_panel=CONSENT,
     ),
 ]

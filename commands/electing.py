@@ -85,7 +85,7 @@ def check_possible(wanted: Wanted, found: Gathered) -> None:
     asked = [wish.minimal_replicas for _, wish in wishes if wish.minimal_replicas is not None]
     if len(asked) == len(wishes) and all(number > most for number in asked):
         raise UsageError(
-            f"as many as {min(asked)} replicas are to be heard, and no partition that was named has more than {most}",
+            f"as many as {min(asked)} replicas have to answer, and no partition that was named has more than {most}",
             next_step=f"give --minimal-replicas (minimalReplicas in a file) {most} or less",
         )
     designated = [wish.desired_leader for _, wish in wishes if wish.desired_leader is not None]

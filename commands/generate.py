@@ -246,7 +246,7 @@ def _exit_codes() -> Iterator[str]:
         yield f"| {int(code)} | {meaning} |"
     yield f"| {INTERNAL_ERROR} | a defect in kelr itself; `--debug` shows where |"
     yield f"| {INTERRUPTED} | interrupted (Ctrl-C) |"
-    yield f"| {PIPE_CLOSED} | whoever read the output went away (`\\| head`) |"
+    yield f"| {PIPE_CLOSED} | the reader of the output went away (`\\| head`) |"
 
 
 def _reference(kelr: Command) -> Iterator[str]:

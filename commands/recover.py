@@ -230,7 +230,7 @@ def apply(
         typer.Option(
             "--force",
             metavar="REASON",
-            help="Elect in doubt, or at a loss that nobody can count; the reason goes into the audit log.",
+            help="Elect in doubt, or at a loss that cannot be counted; the reason goes into the audit log.",
             rich_help_panel=CONSENT,
         ),
     ] = None,

@@ -20,12 +20,12 @@ Yes = Annotated[
 ]
 _SETTLED = {
     ExitCode.REFUSED: "refused for safety, or not agreed to; nothing was changed",
-    ExitCode.PARTLY_DONE: "something is left to put right, and is named",
+    ExitCode.PARTLY_DONE: "something is left to repair, and is named",
 }
 
 
 @app.command(
-    **on_cluster({ExitCode.FOUND: "something is left to put right", ExitCode.REFUSED: "the plan is of another cluster"})
+    **on_cluster({ExitCode.FOUND: "something is left to repair", ExitCode.REFUSED: "the plan is of another cluster"})
 )
 def status(
     ctx: typer.Context,

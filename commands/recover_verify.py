@@ -86,7 +86,7 @@ def plan_of_topics(plan: Plan, topics: Sequence[str], path: Path) -> Plan:
     if unknown:
         known = ", ".join(sorted({one.topic for one in plan.elections})) or "none"
         raise UsageError(
-            f"{path} elects nobody of topic {', '.join(unknown)}", next_step=f"--topic takes its topics: {known}"
+            f"{path} elects no leader of topic {', '.join(unknown)}", next_step=f"--topic takes its topics: {known}"
         )
     return only_topics(plan, topics)
 

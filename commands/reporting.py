@@ -259,7 +259,7 @@ def _gaps(wanted: Wanted, now: Look, before: Look | None, every: Collection[Topi
         )
     unheard = sum(1 for row in now.rows.values() if not any(one.heard for one in row.decision.candidates))
     if unheard:
-        yield Gap(f"Of {unheard:,} partitions no replica's log was heard in the newest look.")
+        yield Gap(f"Of {unheard:,} partitions no replica's log was read in the newest look.")
     if now.errors:
         topics = ", ".join(sorted({error.topic for error in now.errors})[:5])
         yield Gap(f"{len(now.errors):,} topics or partitions could not be described, such as {topics}.")

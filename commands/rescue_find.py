@@ -80,7 +80,7 @@ def what_is_meant(options: DumpOptions) -> tuple[Selection, Mapping[TopicPartiti
     plan = read_plan(options.plan)
     elects = {one.address: one.elect for one in plan.elections if options.selection.matches(one.topic, one.partition)}
     if not elects:
-        raise UsageError(f"{options.plan} elects nobody for these partitions", next_step="name others, or none")
+        raise UsageError(f"{options.plan} elects no leader for these partitions", next_step="name others, or none")
     targets = tuple(Target(topic=at.topic, partitions=(at.partition,)) for at in sorted(elects))
     return Selection(targets), elects, plan_id(plan)
 

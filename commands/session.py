@@ -161,8 +161,8 @@ class Session:
                 f"no controller answered ({silence}) when this was taken: what brokers told may have been out of date"
             )
         return (
-            f"no controller answers ({silence}): what brokers tell may be out of date. Nobody is elected now, or a"
-            " controller elects that they do not reach"
+            f"no controller answers ({silence}): what brokers tell may be out of date. No leader is elected now, or"
+            " by a controller that they do not reach"
         )
 
     def _say_how(self) -> None:

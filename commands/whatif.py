@@ -122,7 +122,7 @@ Rules = Annotated[
     ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most so many.")]
-All = Annotated[bool, typer.Option("--all", help="Show all, whatever their number.")]
+All = Annotated[bool, typer.Option("--all", help="Show all, however many.")]
 
 
 @app.command(

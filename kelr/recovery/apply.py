@@ -249,14 +249,14 @@ class Run:
     expires_at_ms: int
     """No batch is begun after this, in milliseconds since 1970 UTC."""
     may_end: bool = True
-    """Whether the journal may be ended by these batches: False where something else is left to put right."""
+    """Whether the journal may be ended by these batches: False where something else is left to repair."""
     elected: frozenset[TopicPartition] = frozenset()
     """Partitions whose election a run that was cut short has asked for, so that it may have been carried out."""
 
     def all(
         self, elections: Sequence[PlannedElection], *, batch: int, pause_s: float, ending: Ending
     ) -> tuple[Applied, ...]:
-        """Every batch; the journal is ended where nothing is left to put right.
+        """Every batch; the journal is ended where nothing is left to repair.
 
         Raises:
             NotRecordedError: a record could not be written after something was changed; it has the results, and the

@@ -27,7 +27,7 @@ _CORDON_LEFT = (
     " (--election-type unclean) needs no order"
 )
 _NOT_SHOWN = (
-    "{answered}, and the brokers still show leader epoch {epoch} as before: they lag behind, or nobody was elected"
+    "{answered}, and the brokers still show leader epoch {epoch} as before: they lag behind, or no leader was elected"
 )
 
 
@@ -81,13 +81,13 @@ def conclude(
     error = course.elect_error or course.reorder_error
     error = None if error == "ELECTION_NOT_NEEDED" else error
     if state is None:
-        text = _told("it could not be read after the requests: nobody knows yet who leads", error)
+        text = _told("it could not be read after the requests: who leads is UNKNOWN", error)
         return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
     ended, text = _outcome(course, state, error, asked=asked, interrupted=interrupted)
     left = [one.text for one in (back,) if one is not None and not one.restored]
     left += [one.text for one in course.cordons if not one.settled]
     if left:
-        leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
+        leads = "no leader" if state.leader is None else f"broker {state.leader} leads"
         # What lags behind tells neither who leads nor which order there is.
         ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
         text = f"{leads}; {left[0]}" + (f" ({text})" if text else "")

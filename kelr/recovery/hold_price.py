@@ -142,11 +142,11 @@ def _cleared(state: PartitionState, decision: Decision | None) -> Cleared:
 
 def _refusal(topic: str, elr_enabled: bool | None, leaderless: Sequence[int], cleared: Sequence[Cleared]) -> str | None:
     if elr_enabled is not True:
-        return "ELR is off in this cluster, or nobody can tell: a write of min.insync.replicas clears nothing"
+        return "ELR is off in this cluster, or not known: a write of min.insync.replicas clears nothing"
     if not leaderless:
-        return f"every partition of topic {topic} has a leader: there is nobody to hold off"
+        return f"every partition of topic {topic} has a leader: no return elects one"
     if not any(one.leader is None for one in cleared):
-        return f"no leaderless partition of topic {topic} has an ELR or LastKnownELR: nobody is elected by a return"
+        return f"no leaderless partition of topic {topic} has an ELR or LastKnownELR: no return elects a leader"
     return None
 
 

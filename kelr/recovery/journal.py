@@ -55,7 +55,7 @@ class Line(StrEnum):
     APPLIED = "applied"
     """A planned election's result."""
     END = "end"
-    """Nothing is left to put right."""
+    """Nothing to repair."""
 
 
 class Ending(StrEnum):
@@ -178,7 +178,7 @@ class Journal:
         self._write(Line.APPLIED, results=for_each, audited=audited)
 
     def end(self, ending: Ending) -> None:
-        """Close the books: nothing is left to put right. Raises like every line that is written."""
+        """Close the books: nothing is left to repair. Raises like every line that is written."""
         self._write(Line.END, ending=ending)
 
     def close(self) -> None:

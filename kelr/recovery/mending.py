@@ -57,7 +57,7 @@ class PutRight:
     applied: tuple[Applied, ...]
     """Resume: what became of each planned election. Undo: elections that were done, which cannot be undone."""
     closed: bool
-    """Nothing is left to put right."""
+    """Nothing to repair."""
     unrecorded: str = ""
     """Why a record of what was done could not be written; the journal is open then."""
 

@@ -177,7 +177,7 @@ class _Resuming:
         if back is not None and not back.restored:
             return result(Ended.NOT_RESTORED if state is not None else Ended.UNKNOWN, back.text, back.error)
         if states is None:
-            return result(Ended.UNKNOWN, "no broker answers: nobody knows yet who leads")
+            return result(Ended.UNKNOWN, "no broker answers: who leads is UNKNOWN")
         if state is not None and self._is_begun(planned) and same_topic(planned, state) and state.leader is not None:
             if state.leader == planned.elect:
                 return result(Ended.DONE, "it was elected before the run was cut short")

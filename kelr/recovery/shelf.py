@@ -57,7 +57,7 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
         return fitting[0]
     if name is None:
         raise BadInputError(
-            "no journal of this cluster is open: nothing is left to put right",
+            "no journal of this cluster is open: nothing is left to repair",
             next_step="`kelr recover log` tells what was done; to undo a run that ended, name its journal or plan",
             code="no-open-journal",
         )

@@ -128,7 +128,7 @@ class RecoveryStatus:
 
     @property
     def clean(self) -> bool:
-        """Nothing is left to put right, and all was seen that there is to say it of."""
+        """Nothing is left to repair, and all was seen that there is to say it of."""
         unread = any(one.unread is not None for one in self.plan_partitions)
         unread = unread or bool(self.plan_partitions and self.silence is not None)
         return not (self.journals or self.reordered or self.garbled or unread)
@@ -308,7 +308,7 @@ def _text(
         return "there is no such partition any more"
     if not same:
         return "the topic was deleted, and another one made under its name"
-    leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
+    leads = "no leader" if state.leader is None else f"broker {state.leader} leads"
     if reordered:
         return f"{leads}; it still has the order of its election"
     order = order_of(planned, state)

@@ -180,7 +180,7 @@ def _asked(states: States | None, journalled: Journalled) -> tuple[Applied, ...]
         if epoch <= planned.evidence.leader_epoch:
             ended, text = Ended.UNKNOWN, f"an election was asked for, or about to be, and none is seen (epoch {epoch})"
         elif leader is None and not led_since(planned.evidence.leader, planned.evidence.leader_epoch, epoch):
-            text = f"an election was asked for, or about to be, and nobody leads (epoch {epoch})"
+            text = f"an election was asked for, or about to be, and there is no leader (epoch {epoch})"
         elif leader is None:
             text = f"an election was asked for, and whom it elected leads no more (epoch {epoch})"
         else:

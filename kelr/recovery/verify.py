@@ -238,7 +238,7 @@ class _Round:
         return found | dict(self._afterwards.open_transactions(asked)) if asked else found
 
 
-_NOBODY_LEADS = Unread("nobody leads", passing=True)
+_NOBODY_LEADS = Unread("no leader", passing=True)
 
 
 def _leader_log(state: PartitionState, answers: Sequence[LogAnswer]) -> ReplicaLog | None:

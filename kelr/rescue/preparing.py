@@ -116,7 +116,7 @@ class Preparing:
         if self.options.to is None and not self.options.other_cluster:
             raise RefusedError(
                 f"the records are of cluster {theirs or 'unknown'}, and this is {own or 'unknown'}",
-                next_step="check --bootstrap-server; --other-cluster replays all of them here all the same",
+                next_step="check --bootstrap-server; --other-cluster replays all of them here even then",
                 code="rescue-other-cluster",
             )
         self._notes.append(

@@ -138,7 +138,7 @@ def _led(state: PartitionState, answers: Sequence[ReplicaLog | NotHeard]) -> Led
         why = log.detail if isinstance(log, NotHeard) else "no answer"
         return NotNow(
             state.address,
-            f": the log of its leader {leader} was not heard ({why})",
+            f": the log of its leader {leader} was not read ({why})",
             "try again when its leader answers",
         )
     if log.current_leader_epoch is not None and log.current_leader_epoch != state.leader_epoch:

@@ -31,7 +31,7 @@ def audit_view() -> View[AuditRecord]:
             fact("when", "string", "The time in ISO 8601, UTC."),
             fact("at_ms", "integer", "The same in milliseconds since 1970 UTC."),
             fact("boot_id", "string?", "Of an election: the boot of the machine that kelr ran on; null: not recorded."),
-            fact("boot_ms", "integer?", "Milliseconds since that boot: the time by a clock that nobody sets."),
+            fact("boot_ms", "integer?", "Milliseconds since that boot: the time by a clock that cannot be set."),
             fact("what", "string", "election, restore, hold, config or rescue."),
             fact("command", "string", "The command, such as recover apply."),
             fact("topic", "string", "Topic name; of a broker's config `broker 3`."),

@@ -88,7 +88,7 @@ COMPARISON_VIEW: View[Comparison] = View(
             "STOCK ELECTS",
             lambda row: row.stock.elected,
             type="integer?",
-            about="Whom a stock unclean election would elect; null: nobody.",
+            about="Whom a stock unclean election would elect; null: none.",
         ),
         Column(
             "stock_loses",
@@ -96,7 +96,7 @@ COMPARISON_VIEW: View[Comparison] = View(
             lambda row: row.stock_loss,
             lambda row: _lost(row.stock.loss),
             type="integer?",
-            about="Offsets that it is known to lose; null: not known, or nobody is elected.",
+            about="Offsets that it is known to lose; null: not known, or no leader is elected.",
         ),
         Column(
             "kelr",
@@ -111,7 +111,7 @@ COMPARISON_VIEW: View[Comparison] = View(
             "ELSE DESIGNATE",
             lambda row: row.best.elected,
             type="integer?",
-            about="The live replica with the best log; null: none was heard.",
+            about="The live replica with the best log; null: none was read.",
         ),
         Column(
             "else_loses",
@@ -119,7 +119,7 @@ COMPARISON_VIEW: View[Comparison] = View(
             lambda row: row.best_loss,
             lambda row: _lost(row.best.loss),
             type="integer?",
-            about="Offsets that designating it is known to lose; null: not known, or none was heard.",
+            about="Offsets that designating it is known to lose; null: not known, or none was read.",
         ),
     ),
 )

@@ -16,7 +16,7 @@ from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/describe"
 
-SILENCE_FACT = "Why no controller answered: what brokers told may be out of date. null: one did, or nobody knows."
+SILENCE_FACT = "Why no controller answered: what brokers told may be out of date. null: one did, or it is not known."
 CLUSTER_HEAD = (
     Fact("cluster_id", "string?", "The cluster's id."),
     Fact("source", "string", "`live`, or the name of the snapshot file."),

@@ -279,7 +279,7 @@ def _behind(row: DiskRow) -> Text:
 def _notes(row: DiskRow) -> Text:
     said: Sequence[str] = row.notes
     if row.not_heard is not None:
-        said = (f"not heard: {row.not_heard.detail or row.not_heard.reason}", *row.notes)
+        said = (f"not read: {row.not_heard.detail or row.not_heard.reason}", *row.notes)
     return styled(". ".join(said), Style.NOTICE) if said else ()
 
 

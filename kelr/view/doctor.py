@@ -115,7 +115,7 @@ def doctor_view(lines: Callable[[Iterable[Command]], Sequence[str]]) -> View[Fin
             Fact(
                 "rights",
                 "object[]",
-                "Commands of kelr: {command, has, lacks, not_told}; has is null where nobody tells.",
+                "Commands of kelr: {command, has, lacks, not_told}; has is null where it is not known.",
             ),
             *ERRORS_TAIL,
         ),

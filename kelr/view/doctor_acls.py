@@ -48,7 +48,7 @@ def acls_view() -> View[AclRow]:
             datum(
                 "name", "string?", "The one resource; null: those that are asked about.", lambda row: row.right.acl.name
             ),
-            datum("has", "boolean?", "Whether the principal has it; null: nobody tells.", lambda row: row.right.has),
+            datum("has", "boolean?", "Whether the principal has it; null: not known.", lambda row: row.right.has),
             datum("refused_on", "string[]", "Topics on which it is missing.", lambda row: list(row.right.refused_on)),
             datum("needed_for", "string", "What it is needed for.", lambda row: row.right.acl.needed_for),
             datum("without", "string", "What happens without it.", lambda row: row.right.acl.without),

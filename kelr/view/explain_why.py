@@ -63,7 +63,7 @@ _COLUMNS: tuple[Column[Rule], ...] = (
         value=lambda rule: rule.elects_cleanly,
         shown=Shown.MACHINE,
         type="boolean?",
-        about="Whether whom it elects holds all that was committed; null: it elects nobody itself.",
+        about="Whether whom it elects holds all that was committed; null: it elects none itself.",
     ),
     Column(
         "elections",

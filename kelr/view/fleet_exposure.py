@@ -35,7 +35,7 @@ def exposure_view(dimension: str) -> View[ExposedName]:
         "CLUSTER",
         value=lambda row: row.cluster_name or row.cluster,
         type="string",
-        about="What the cluster is called; its id where nobody named it.",
+        about="What the cluster is called; its id where it has no name.",
         shown=Shown.MACHINE if dimension == "cluster" else Shown.EVERYWHERE,
     )
     return View(
@@ -52,7 +52,7 @@ def exposure_view(dimension: str) -> View[ExposedName]:
                 "troubles",
                 "object",
                 "By trouble (leaderless, under-min-isr, last-replica, elr-only, min-isr-unknown): partitions, spells,"
-                " seconds, longest_seconds, unknown_seconds (nobody can tell), share, unknown_share, lasting,"
+                " seconds, longest_seconds, unknown_seconds (not known), share, unknown_share, lasting,"
                 " lasting_since_ms, unsure_spells (when they began or ended is not known).",
                 _troubles,
             ),

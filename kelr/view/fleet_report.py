@@ -41,7 +41,7 @@ def fix_view() -> View[FixRow]:
                 "CLUSTER",
                 value=lambda row: row.cluster_name,
                 type="string",
-                about="What the cluster is called; its id where nobody named it.",
+                about="What the cluster is called; its id where it has no name.",
             ),
             Column("title", "FIX", value=lambda row: row.title, prose=True, type="string", about="What is wrong."),
             Column(

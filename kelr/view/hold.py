@@ -31,7 +31,9 @@ def hold_view() -> View[Cleared]:
                 type="integer",
                 about="Its number.",
             ),
-            Column("leader", "LEADER", value=lambda row: row.leader, type="integer?", about="Who leads; null: nobody."),
+            Column(
+                "leader", "LEADER", value=lambda row: row.leader, type="integer?", about="Who leads; null: no leader."
+            ),
             Column("elr", "ELR", value=lambda row: list(row.elr), type="integer[]", about="Its ELR, which goes."),
             Column(
                 "last_known_elr",

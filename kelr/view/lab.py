@@ -38,7 +38,7 @@ def status_view() -> View[NodeStatus]:
             lambda row: row.fenced,
             _state,
             type="boolean?",
-            about="Whether the cluster holds the broker to be fenced; null where it is not registered, where nobody"
+            about="Whether the cluster holds the broker to be fenced; null where it is not registered, where no broker"
             " could be asked, and for the controller.",
         ),
         datum("paused", "boolean", "Whether its process stands still.", lambda row: row.paused),

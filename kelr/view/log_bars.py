@@ -161,7 +161,7 @@ def _drawn(decision: Decision, election: ElectionType | None) -> tuple[int | Non
     outcome = _outcome(decision, election)
     if outcome is None or outcome.elected is None:
         name = "an unclean election" if election is None else f"{election.value}"
-        return None, f"{name} would elect nobody now: nothing would be cut off"
+        return None, f"{name} would elect no leader now: nothing would be cut off"
     name = election_name(outcome, decision)
     return outcome.elected, f"if {outcome.elected} were elected now: {name}"
 

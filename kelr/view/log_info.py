@@ -116,12 +116,12 @@ class LogNotes:
         for replica, found in sorted(self._silences.items()) if output.format.for_people else ():
             address, detail = found[0]
             more = f", and {plural(len(found) - 1, 'other partition')} likewise" if len(found) > 1 else ""
-            output.note(f"broker {replica} was not heard of {address}{more}: {detail}")
+            output.note(f"broker {replica} was not read of {address}{more}: {detail}")
         if self._not_compared and output.format.for_people:
-            output.note(f"BEHIND is not known for some logs that were heard: {'; '.join(self._not_compared)}")
+            output.note(f"BEHIND is not known for some logs that were read: {'; '.join(self._not_compared)}")
 
 
-_NO_EPOCHS = "a log whose epochs are not known (LEARNT BY says why) cannot be compared"
+_NO_EPOCHS = "a log whose epochs are not known (SOURCE says why) cannot be compared"
 _NO_LINEAGE = "logs that end in different epochs are compared by all their epochs, and those are not known here"
 
 
@@ -188,11 +188,16 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
             "As its disk has saved it, where that lies beyond the log's end: what is between is lost there.",
         ),
         of_log("last_stable_offset", "integer?", lambda log: log.last_stable_offset, "LSO, as this replica knows it."),
-        datum("behind_best", "integer?", "Offsets of the best heard log that this one lacks.", _behind_best),
-        datum("best", "boolean", "Newest last epoch, then highest log end, of all heard.", lambda row: row.is_best),
+        datum("behind_best", "integer?", "Offsets of the most complete log read that this one lacks.", _behind_best),
+        datum(
+            "best",
+            "boolean",
+            "Newest last epoch, then highest log end, of all that were read.",
+            lambda row: row.is_best,
+        ),
         datum("parts_at", "integer?", "First offset that differs from the best log.", lambda row: row.parts_at),
         of_log("lineage", "object[]?", lineage_item, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
-        of_log("source", "string?", lambda log: log.source, "How it was learnt."),
+        of_log("source", "string?", lambda log: log.source, "The request or file that showed it."),
         of_log("read_at_ms", "integer?", lambda log: log.read_at_ms, "When, in milliseconds since 1970 UTC."),
         of_log("last_epoch_error", "string?", lambda log: log.last_epoch_error, "Why the epochs are not known."),
         of_silence("not_heard", lambda answer: str(answer.reason), "Why the log could not be read."),
@@ -227,7 +232,7 @@ def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
         shown("END", number(lambda log: log.log_end), right=True),
         shown("HW", _high_watermark, right=True),
         shown("BEHIND", _behind, right=True),
-        shown("LEARNT BY", _learnt),
+        shown("SOURCE", _learnt),
     )
 
 
@@ -274,7 +279,7 @@ def _learnt(row: LogRow) -> Text:
     silence = row.not_heard
     if silence is None:
         return UNKNOWN
-    return styled(f"not heard: {in_short(silence.detail) or silence.reason}", Style.NOTICE)
+    return styled(f"not read: {in_short(silence.detail) or silence.reason}", Style.NOTICE)
 
 
 def _parts_text(row: LogRow) -> Text:

@@ -68,7 +68,7 @@ def picture_texts(bars: LogBars, *, width: int | None, ink: Ink = BLOCKS) -> Ite
     whole = width or IN_A_PIPE
     if not bars.heard:
         yield from wrapped(
-            [Span("Logs: ", Style.HEADING), Span("no replica's log was heard: nothing can be drawn")], whole
+            [Span("Logs: ", Style.HEADING), Span("no replica's log was read: nothing can be drawn")], whole
         )
         return
     yield from wrapped([Span("Logs: ", Style.HEADING), Span(bars.title)], whole)
@@ -145,7 +145,7 @@ def _line(line: Line, label: str, facts: str, columns: int, place: _Place) -> It
     if not place.labels_beside:
         yield from ([Span(" "), *text] for text in wrapped(styled(label.strip(), style), place.width - 1))
     if bar.unheard is not None:
-        for number, text in enumerate(wrapped(styled(f"not heard: {bar.unheard}", Style.NOTICE), place.width - left)):
+        for number, text in enumerate(wrapped(styled(f"not read: {bar.unheard}", Style.NOTICE), place.width - left)):
             yield [*(head if number == 0 else [Span(" " * left)]), *text]
         return
     cells: list[Span] = []

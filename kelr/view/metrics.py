@@ -105,7 +105,7 @@ def metrics_view() -> View[MetricFigure]:
             datum(
                 "age_s",
                 "number?",
-                "Seconds since the oldest value that was counted was measured; null: nobody says.",
+                "Seconds since the oldest value that was counted was measured; null: not known.",
                 lambda row: None if row.age_s is None else round(row.age_s, 3),
             ),
             datum(
@@ -197,7 +197,7 @@ def _worth_telling(row: MetricFigure, *, wide: bool) -> bool:
 def _headline(report: MetricsReport) -> Iterator[Text]:
     silent = sum(not one.heard for one in report.asked)
     asked = f"{plural(len(report.asked), 'endpoint')} asked" if report.asked else "no endpoint asked"
-    heard = f", {silent} not heard" if silent else ""
+    heard = f", {silent} without an answer" if silent else ""
     about = "no cluster" if report.cluster is None else f"cluster {report.cluster.cluster_id or '?'}"
     counted = (
         "" if report.partitions is None else f", {plural(report.partitions, 'partition')} counted ({report.source})"
@@ -323,7 +323,7 @@ def _quiet(report: MetricsReport) -> tuple[str, Style]:
     if report.cluster is not None:
         return (f"{quiet} in what could be described", Style.NOTICE) if report.errors else (quiet, Style.GOOD)
     if all(one.value is None for one in report.figures):
-        return "nothing is known: no endpoint was heard, and no cluster asked", Style.BAD
+        return "nothing is known: no endpoint answered, and no cluster was asked", Style.BAD
     leaders = any(one.metric == "offline_partitions" and one.value is not None for one in report.figures)
     unknown = "" if leaders else "; whether partitions have leaders is not known (no controller was read)"
     return f"{quiet} in what was read{unknown}", Style.NOTICE

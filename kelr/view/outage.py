@@ -8,7 +8,7 @@ from kelr.view.styled import Style, Text, plain, styled
 
 
 def _elected(row: OutageOutcome) -> Text:
-    return styled("nobody", Style.NOTICE) if row.elected is None else plain(str(row.elected))
+    return styled("none", Style.NOTICE) if row.elected is None else plain(str(row.elected))
 
 
 def _when(row: OutageOutcome) -> Text:
@@ -24,7 +24,7 @@ OUTAGE_VIEW: View[OutageOutcome] = View(
         Column("rules", "RULES", lambda row: row.rules.name, type="string", about="The rule set."),
         Column("kafka", "WHICH KAFKA", lambda row: row.rules.title, prose=True, type="string", about="Who runs it."),
         Column(
-            "elected", "ELECTS", lambda row: row.elected, _elected, type="integer?", about="Who leads; null: nobody."
+            "elected", "ELECTS", lambda row: row.elected, _elected, type="integer?", about="Who leads; null: no leader."
         ),
         Column("back", "WHEN", lambda row: row.back, _when, type="integer[]", about="Brokers that were back by then."),
         Column(

@@ -75,14 +75,12 @@ def method_in_words(election: PlannedElection) -> str:
     if election.method is Method.UNCLEAN:
         return f"ElectLeaders UNCLEAN, which takes broker {election.elect} by itself."
     if election.method is Method.NATIVE:
-        return (
-            f"ElectLeaders v3 that names broker {election.elect} (KIP-966): it is elected, or nobody. No order changes."
-        )
+        return f"ElectLeaders v3 that names broker {election.elect} (KIP-966): it or none is elected. No order changes."
     if election.method is Method.LONGEST_LOG:
         return (
             f"ElectLeaders v3 of the type {election.election} (KIP-966): the controller compares the logs itself, and"
-            f" elects broker {election.elect} by what kelr read. It names nobody: if the logs differ then, another one"
-            " is elected, and the loss is another one. No order changes."
+            f" elects broker {election.elect} by what kelr read. It names no replica: if the logs differ then, another"
+            " one is elected, and the loss is another one. No order changes."
         )
     order, after = (",".join(map(str, replicas)) for replicas in (election.order, election.restores))
     return f"Give its replicas the order {order}, ElectLeaders UNCLEAN, then the order {after} again. No data moves."
@@ -257,7 +255,7 @@ def alternative_in_words(one: Alternative) -> str:
     """``Broker 2 (longest_log_aggressive). Lost: 3 offsets, none of them committed.``, with its note."""
     note = f" {one.note[:1].upper()}{one.note[1:]}." if one.note else ""
     if one.loss is None:
-        return f"{one.election.value}: elects nobody now.{note}"
+        return f"{one.election.value}: elects no leader now.{note}"
     if one.start is not None:
         cuts = (
             f" It truncates {cuts_of_returns(one.loss.truncations)}: save them first." if one.loss.truncations else ""

@@ -35,7 +35,7 @@ class Standing:
     """None for a config."""
     text: str
     left: bool
-    """Something is left to put right."""
+    """Something is left to repair."""
     wanted: int | None = None
     leader: int | None = None
     order: tuple[int, ...] | None = None
@@ -92,14 +92,14 @@ def status_view() -> View[Standing]:
             datum("journal", "string?", "The open journal that speaks of it; null: only the plan that was given does."),
             datum("topic", "string", "Topic name; of a broker's config `broker 3`."),
             datum("partition", "integer?", "Partition number; null for a topic's config."),
-            datum("left", "boolean", "Whether something is left to put right."),
+            datum("left", "boolean", "Whether something is left to repair."),
             datum(
                 "state",
                 "string",
                 "left, gone, not known, no leader, other leader (than the one that was to lead), or well.",
             ),
             datum("wanted", "integer?", "The replica that was to lead."),
-            datum("leader", "integer?", "Who leads; null: nobody, or there is no such partition."),
+            datum("leader", "integer?", "Who leads; null: no leader, or no such partition."),
             datum("order", "integer[]?", "Its replicas now; null where there is no such partition."),
             datum("restores", "integer[]?", "The order that it should have."),
             datum("result", "string?", "What the journal has as its result; null: none yet."),
@@ -115,7 +115,7 @@ def status_view() -> View[Standing]:
             Fact(
                 "clean",
                 "boolean",
-                "Whether nothing is left to put right. It says nothing of what the elections lost: `lost` does.",
+                "Whether nothing is left to repair. It says nothing of what the elections lost: `lost` does.",
             ),
             Fact("lost", "object", LOST_FACT),
             Fact("silence", "string?", SILENCE_FACT),
@@ -197,7 +197,7 @@ def put_right_view() -> View[Put]:
             Fact("plan_id", "string?", "The plan that it carried out; null for a hold."),
         ),
         tail=(
-            Fact("closed", "boolean", "Whether nothing is left to put right."),
+            Fact("closed", "boolean", "Whether nothing is left to repair."),
             Fact("next", "string?", "The command to type next."),
         ),
     )
@@ -219,10 +219,10 @@ def show_put_right(
             for line in layout.table(PUT_COLUMNS, puts):
                 output.line(line)
             output.line()
-        words = "closed, nothing is left to put right" if closed else "still open, something is left to put right"
+        words = "closed, nothing is left to repair" if closed else "still open, something is left to repair"
         style = Style.GOOD if closed else Style.BAD
         if closed and not puts:
-            output.line(styled("Nothing was left to put right: no order and no config was changed.", style))
+            output.line(styled("Nothing to repair: no order and no config was changed.", style))
         else:
             for line in layout.paragraph(f"journal {journal}: ", f"{words}.", style):
                 output.line(line)
@@ -255,10 +255,10 @@ def _status_lines(layout: Layout, status: RecoveryStatus, standings: Sequence[St
     left = [one for one in standings if one.left]
     not_led = {one.name for one in standings if one.state not in {_WELL, "left"}}
     if status.clean and not_led:
-        what = f"No order or config is left to put right; {partitions_in_words(len(not_led))} not led as planned."
+        what = f"No order or config to repair; {partitions_in_words(len(not_led))} not led as planned."
         yield styled(what, Style.NOTICE)
     elif status.clean:
-        yield styled("Nothing is left to put right.", Style.GOOD)
+        yield styled("Nothing to repair.", Style.GOOD)
     elif left:
         yield styled(f"{_counted(left)} not as they should be after what was begun.", Style.BAD)
 

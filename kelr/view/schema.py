@@ -130,11 +130,11 @@ def _assumption_schemas() -> Schema:
         "text": {"type": "string", "description": "What changed, in words."},
         "elected_by": {
             "anyOf": [{"$ref": "#/$defs/ElectedBy"}, {"type": "null"}],
-            "description": "The rule that elected the leader it then has; null: nobody was elected.",
+            "description": "The rule that elected the leader it then has; null: no leader was elected.",
         },
         "loss": {
             "anyOf": [{"$ref": "#/$defs/Loss"}, {"type": "null"}],
-            "description": "What that election loses; null: nobody was elected.",
+            "description": "What that election loses; null: no leader was elected.",
         },
         "prevention": {
             "type": "string",

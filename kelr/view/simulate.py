@@ -199,7 +199,7 @@ _LOG_COLUMNS: tuple[Column[tuple[int, SimulatedLog]], ...] = (
 _PARTITION_COLUMNS: tuple[Column[Reached], ...] = (
     Column("topic", "TOPIC", lambda row: row.state.topic, type="string", about="Its topic."),
     Column("partition", "PARTITION", lambda row: row.state.partition, type="integer", about="Its number."),
-    Column("leader", "LEADER", lambda row: row.state.leader, type="integer?", about="Who leads; null: nobody."),
+    Column("leader", "LEADER", lambda row: row.state.leader, type="integer?", about="Who leads; null: no leader."),
     Column("leader_epoch", "EPOCH", lambda row: row.state.leader_epoch, type="integer", about="The leader epoch."),
     Column("replicas", "REPLICAS", lambda row: row.state.replicas, type="integer[]", about="In assignment order."),
     Column("isr", "ISR", lambda row: row.state.isr, type="integer[]", about="In-sync replicas."),
@@ -220,10 +220,10 @@ _PARTITION_COLUMNS: tuple[Column[Reached], ...] = (
         "ELECTED",
         lambda row: row.decision.elected,
         type="integer?",
-        about="Who is elected by itself, or goes on leading; null: nobody.",
+        about="Who is elected by itself, or goes on leading; null: none.",
     ),
     Column(
-        "elected_by", "BY", lambda row: row.decision.elected_by, type="string?", about="By which rule; null: nobody is."
+        "elected_by", "BY", lambda row: row.decision.elected_by, type="string?", about="By which rule; null: none is."
     ),
     Column(
         "waits_for",
@@ -251,7 +251,7 @@ _PARTITION_COLUMNS: tuple[Column[Reached], ...] = (
         type="integer",
         about="Records acknowledged with acks=all so far.",
     ),
-    Column("lost", "LOST", _lost, type="integer?", about="Those that the leader's log lacks; null: nobody leads."),
+    Column("lost", "LOST", _lost, type="integer?", about="Those that the leader's log lacks; null: no leader."),
     Column(
         "gone", "GONE", lambda row: len(row.replication.gone), type="integer", about="Those that no log holds any more."
     ),

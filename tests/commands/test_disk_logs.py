@@ -130,7 +130,7 @@ def test_what_is_not_there_is_said(kelr: Kelr) -> None:
 def test_beside_a_cluster_the_disk_stands_in_for_its_broker(kelr: Kelr) -> None:
     ran = kelr("log-info", "orders:1", "--log-dir", "d1", "-b", "kafka:9092")
     assert ran.out == (
-        "PARTITION  REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  LEARNT BY\n"
+        "PARTITION  REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  SOURCE\n"
         "orders:1   3        live az3    -                   0      0  116  116     -24  ListOffsets+Fetch\n"
         "orders:1   1~       fenced az1  elr last-known      0      0  140  135    best  log directory\n"
         "orders:1   2        live az2    -                   0      0  135  120      -5  ListOffsets+Fetch\n"
@@ -191,7 +191,7 @@ def test_a_snapshot_that_holds_a_disk_is_no_collection_of_it(kelr: Kelr) -> None
     """It does not hold what tells a stale reading from a true one."""
     assert kelr("snapshot", "here.kelr", "--log-dir", "d1", "-b", "kafka:9092").code == 0
     ran = kelr("log-info", "orders:1", "--logs", "here.kelr", "-b", "kafka:9092")
-    assert "not heard: connection refused" in ran.out.splitlines()[2]
+    assert "not read: connection refused" in ran.out.splitlines()[2]
     assert "here.kelr is a snapshot in which logs of broker 1 are from disks: beside a cluster they are not" in ran.err
 
 
@@ -201,4 +201,4 @@ def test_a_snapshot_that_holds_a_disk_is_no_collection_of_it(kelr: Kelr) -> None
     [("--snapshot", "s.kelr"), ("--metadata-log", "log"), ("--bootstrap-controller", "c:9093"), ("-b", "k:9092")],
 )
 def test_whatever_knows_the_cluster_is_asked_beside_the_disk(kelr: Kelr, flags: tuple[str, str]) -> None:
-    assert "LEARNT BY" in kelr("log-info", "orders:1", "--log-dir", "d1", *flags).out
+    assert "SOURCE" in kelr("log-info", "orders:1", "--log-dir", "d1", *flags).out

@@ -15,7 +15,7 @@ def test_the_picture_stands_below_the_replicas(kelr: Kelr, monkeypatch: pytest.M
     lines = ran.out.splitlines()
     at = lines.index("Logs: if 3 were elected now: unclean (stock)")
     assert lines[at - 2].startswith("      2  live ")
-    assert lines[at + 2] == " 1 fenced          not heard: connection refused"
+    assert lines[at + 2] == " 1 fenced          not read: connection refused"
     elected, best = lines[at + 1], lines[at + 3]
     assert elected.startswith(" 3 live (elected)  ===")
     assert best.startswith(" 2 live (best)     ===")
@@ -33,7 +33,7 @@ def test_what_is_imagined_is_drawn(kelr: Kelr) -> None:
 def test_many_partitions_are_explained_in_full(kelr: Kelr) -> None:
     ran = kelr("explain", "--picture", "-b", "kafka:9092")
     assert ran.out.count("\nLogs: ") == 4
-    assert ran.out.count("Logs: no replica's log was heard: nothing can be drawn") == 2
+    assert ran.out.count("Logs: no replica's log was read: nothing can be drawn") == 2
 
 
 @pytest.mark.parametrize("other", [["--short"], ["-o", "json"], ["-o", "csv"]])

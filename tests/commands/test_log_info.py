@@ -22,13 +22,13 @@ def test_table(kelr: Kelr) -> None:
     assert (
         ran.out
         == """\
-PARTITION   REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  LEARNT BY
+PARTITION   REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  SOURCE
 orders:1    3        live az3    -                   0      0  116  116     -19  ListOffsets+Fetch
-orders:1    1~       fenced az1  elr last-known      ?      ?    ?    ?       ?  not heard: connection refused
+orders:1    1~       fenced az1  elr last-known      ?      ?    ?    ?       ?  not read: connection refused
 orders:1    2        live az2    -                   0      0  135  120    best  ListOffsets+Fetch
 payments:0  3        live az3    leader isr          1      0   50   40    best  ListOffsets+Fetch
 payments:0  2        live az2    elr                 0     10   45   40     -20  ListOffsets+Fetch
-payments:0  1~       fenced az1  -                   ?      ?    ?    ?       ?  not heard: connection refused
+payments:0  1~       fenced az1  -                   ?      ?    ?    ?       ?  not read: connection refused
 """
     )
     assert ran.err == "  next: kelr explain orders:1 payments -b kafka:9092\n"
@@ -101,9 +101,7 @@ def test_an_epoch_that_could_not_be_read_is_said_in_its_row(kelr: Kelr, cluster:
     cluster(replace(INCIDENT, logs={address: (refused, *INCIDENT.logs[address][1:])}))
     row = kelr("log-info", "orders:1").out.splitlines()[1]
     assert row.endswith("?      ?  116    ?       ?  ListOffsets; epochs: TOPIC_AUTHORIZATION_FAILED (READ)")
-    assert (
-        "a log whose epochs are not known (LEARNT BY says why) cannot be compared\n" in kelr("log-info", "orders:1").err
-    )
+    assert "a log whose epochs are not known (SOURCE says why) cannot be compared\n" in kelr("log-info", "orders:1").err
 
 
 def test_behind_is_known_without_asking_for_lineage(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +118,7 @@ def test_why_behind_is_not_known_is_said_to_people(kelr: Kelr, cluster: Callable
     ran = kelr("log-info", "payments")
     assert ran.out.splitlines()[2].split()[-2] == "?"
     assert ran.err.splitlines()[0] == (
-        "BEHIND is not known for some logs that were heard: logs that end in different epochs are compared by all their"
+        "BEHIND is not known for some logs that were read: logs that end in different epochs are compared by all their"
         " epochs, and those are not known here"
     )
     assert kelr("log-info", "payments", "-o", "csv").err == "  next: kelr explain payments\n"
@@ -156,7 +154,7 @@ def test_remote_storage_is_told_and_a_log_that_begins_later_than_its_leaders(
     assert (
         ran.out
         == """\
-PARTITION  REPLICA  BROKER    ROLE        EPOCH  LEADER EPOCH  BROKER EPOCH  START  ON DISK  END  HW  BEHIND  LEARNT BY
+PARTITION  REPLICA  BROKER    ROLE        EPOCH  LEADER EPOCH  BROKER EPOCH  START  ON DISK  END  HW  BEHIND  SOURCE
 orders:0   2        live az2  isr             2             2             ?     60       80   80  80    best  Fetch
 orders:0   3        live az3  leader isr      2             2             ?      0       70   80  80    best  Fetch
 """

@@ -105,7 +105,7 @@ def test_the_saved_high_watermarks_of_a_disk_are_told(kelr: Kelr) -> None:
 
 def test_what_is_long_stands_below_the_tables(kelr: Kelr) -> None:
     logs = kelr("log-info", "drill-s2211-r1", "--snapshot", WITH_LOGS)
-    assert "not heard: connection refused\n" in logs.out
+    assert "not read: connection refused\n" in logs.out
     assert max(map(len, logs.out.splitlines())) <= 160
     assert logs.err.count("lacks 75 offsets that 2 knows to be committed (high watermark 225)") == 1
     explained = kelr("explain", "drill-s2211-r1:2", "--snapshot", WITH_LOGS)

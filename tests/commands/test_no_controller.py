@@ -75,8 +75,8 @@ def silent(
     if request.param == "live":
         # Whoever is cut off from a controller that leads hears none either: 4.3.1 elected another broker meanwhile.
         return live, (
-            "No controller answers (no answer in time): what brokers tell may be out of date. Nobody is elected now, or"
-            " a controller elects that they do not reach"
+            "No controller answers (no answer in time): what brokers tell may be out of date. No leader is elected now,"
+            " or by a controller that they do not reach"
         )
     return saved, "No controller answered (no answer in time) when this was taken: what brokers told may have been out"
 

@@ -344,7 +344,7 @@ def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> No
 @pytest.mark.usefixtures("planned")
 def test_a_part_of_a_plan_is_applied_by_topic(kelr: Kelr, world: World) -> None:
     wrong = apply(kelr, "--topic", "order", "--yes")
-    assert (wrong.code, "elects nobody of topic order" in wrong.err, "orders" in wrong.err) == (2, True, True)
+    assert (wrong.code, "elects no leader of topic order" in wrong.err, "orders" in wrong.err) == (2, True, True)
     assert apply(kelr, "--topic", "orders", "--batch", "1", "--yes", "--accept-loss", "0+").code == 0
     assert leaders(world) == [2] * 4
 
@@ -604,11 +604,11 @@ def test_to_undo_a_plan_closes_the_journal_of_its_run(kelr: Kelr, world: World) 
 @pytest.mark.usefixtures("world")
 def test_there_is_nothing_to_settle_where_nothing_was_begun(kelr: Kelr) -> None:
     ran = kelr("recover", "status", *CONNECTION)
-    assert (ran.code, ran.out) == (0, "Nothing is left to put right.\n")
+    assert (ran.code, ran.out) == (0, "Nothing to repair.\n")
     for command in ("resume", "undo"):
         ran = kelr("recover", command, *CONNECTION)
         assert ran.code == 0
-        assert ran.out == "Nothing was left to put right: no order and no config was changed.\n"
+        assert ran.out == "Nothing to repair: no order and no config was changed.\n"
 
 
 @pytest.mark.usefixtures("planned")
@@ -687,7 +687,7 @@ def test_results_are_told_although_they_could_not_be_written_down(
 def test_nothing_to_resume_is_well(kelr: Kelr) -> None:
     """Scripts run it after every failure, whether something was left behind or not."""
     ran = kelr("recover", "resume", *CONNECTION)
-    assert (ran.code, ran.out) == (0, "Nothing was left to put right: no order and no config was changed.\n")
+    assert (ran.code, ran.out) == (0, "Nothing to repair: no order and no config was changed.\n")
     document = json.loads(kelr("recover", "resume", "-o", "json", *CONNECTION).out)
     assert (violations(document, "put-right"), document["journal"], document["closed"]) == ([], None, True)
     assert kelr("recover", "resume", "nonsense", *CONNECTION).code == 2
@@ -764,7 +764,7 @@ def test_a_hold_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
 @pytest.mark.usefixtures("world")
 def test_nothing_to_undo_names_what_to_do(kelr: Kelr) -> None:
     ran = kelr("recover", "undo", *CONNECTION)
-    assert (ran.code, ran.out) == (0, "Nothing was left to put right: no order and no config was changed.\n")
+    assert (ran.code, ran.out) == (0, "Nothing to repair: no order and no config was changed.\n")
     assert ran.err == "to undo a run that ended, name its journal or plan; kelr recover log lists them\n"
 
 

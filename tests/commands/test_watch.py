@@ -441,7 +441,7 @@ def test_every_reading_command_says_that_no_controller_answers(
     happen()
     words = [str(tmp_path / "now.kelr") if word == "FILE" else word for word in command]
     ran = kelr(*words, "steady", "-b", "kafka-1:9092")
-    said = "o controller answers (no answer in time): what brokers tell may be out of date. Nobody is elected now"
+    said = "o controller answers (no answer in time): what brokers tell may be out of date. No leader is elected now"
     assert (ran.out + ran.err).count(said) == 1
     assert ran.out.startswith(f"N{said}")
 

@@ -169,7 +169,7 @@ def test_a_balanced_election_names_whom_it_did_not_hear_and_why() -> None:
     left = refusal(incident(), BALANCED)
     assert left.why is Unplanned.REFUSED
     assert left.reason == (
-        "A balanced election hears the whole recovery quorum [1, 2, 3] first, and 1 was not heard (1: connection"
+        "A balanced election hears the whole recovery quorum [1, 2, 3] first, and 1 was not read (1: connection"
         " refused)."
     )
 

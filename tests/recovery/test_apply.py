@@ -416,7 +416,7 @@ def test_an_election_that_comes_late_elects_nobody_else(tmp_path: Path) -> None:
     assert world.state().replicas == (3, 1, 2)
 
 
-_NOT_SHOWN = "and the brokers still show leader epoch {} as before: they lag behind, or nobody was elected"
+_NOT_SHOWN = "and the brokers still show leader epoch {} as before: they lag behind, or no leader was elected"
 
 
 def test_an_election_that_never_comes(tmp_path: Path) -> None:

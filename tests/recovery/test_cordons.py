@@ -175,7 +175,7 @@ def test_status_tells_which_elections_were_refused_for_a_cordon(tmp_path: Path) 
     assert _apply(world, tmp_path, plan).ended is Ended.REFUSED
     (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions
     assert told.text == (
-        "nobody leads: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT: The manual partition assignment"
+        "no leader: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT: The manual partition assignment"
         " includes broker 3, but all its log directories are cordoned; a broker that is down has to start"
         " before its cordon can be taken off, and an unclean election (--election-type unclean) needs no order"
     )

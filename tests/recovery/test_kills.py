@@ -365,7 +365,7 @@ def test_that_nobody_leads_is_no_sign_that_an_election_came_about(
     (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert (line.result, line.text) == (
         "no-leader",
-        "an election was asked for, or about to be, and nobody leads (epoch 1)",
+        "an election was asked for, or about to be, and there is no leader (epoch 1)",
     )
     assert recorded_elections(audit.read(tmp_path)) == {}
 

@@ -311,7 +311,7 @@ def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path, a
     world = leaderless()
     result = _apply_lagging(world, tmp_path, answer, 1000)
     assert (result.ended, result.leader, result.asked) == (Ended.UNKNOWN, None, True)
-    assert "they lag behind, or nobody was elected" in result.text
+    assert "they lag behind, or no leader was elected" in result.text
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.unread) == (None, (1, 2, 3))

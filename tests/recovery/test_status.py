@@ -70,7 +70,7 @@ def test_a_run_that_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert journal.next_step == f"recover resume {journal.name}"
     (one,) = journal.partitions
     assert (one.order, one.restores, one.reordered, one.begun, one.ended) == ((2, 3, 1), (3, 1, 2), True, True, None)
-    assert one.text == "nobody leads; it still has the order of its election"
+    assert one.text == "no leader; it still has the order of its election"
 
 
 def test_another_kelr_is_at_work(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     (told,) = status(SimulatedSource(world), tmp_path).journals[0].partitions
     assert told.text == (
-        "nobody leads; its order is neither the old one nor that of its election: somebody else has changed it, or a"
+        "no leader; its order is neither the old one nor that of its election: somebody else has changed it, or a"
         " kelr of another machine or user is electing by it"
     )
     done = undo(journal.path, **world.common(tmp_path))

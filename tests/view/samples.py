@@ -83,7 +83,7 @@ _LEFT = PartitionStatus(
     reordered=True,
     begun=True,
     ended=None,
-    text="nobody leads; it still has the order",
+    text="no leader; it still has the order",
 )
 _GONE = replace(
     _LEFT,

@@ -138,7 +138,7 @@ def test_it_keeps_to_the_terminals_width(answers: tuple[LogAnswer, ...], width: 
 BEHIND = """\
 Logs: if 3 were elected now: unclean (stock)
  3 live (elected)  ███████████≈██████████┃····················  end 116 HW 116
- 1 fenced          not heard: connection refused
+ 1 fenced          not read: connection refused
  2 live (best)     ███████████≈██████████ ░░░░┃░░░░░░░░░░░░░░░  end 135 HW 120
                    ^0                    ^116 ^120            ^135
   2 would truncate 19 offsets (116..134) to follow 3
@@ -183,7 +183,7 @@ def test_logs_that_cannot_be_compared_are_not_said_to_be_the_same() -> None:
 
 
 def test_without_any_log_there_is_no_picture() -> None:
-    assert shown(bars_of(())) == "Logs: no replica's log was heard: nothing can be drawn\n"
+    assert shown(bars_of(())) == "Logs: no replica's log was read: nothing can be drawn\n"
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_an_election_is_told_in_sentences_on_demand() -> None:
         "  then      kafka-transactions.sh --bootstrap-server kafka-1:9092 find-hanging --topic orders --partition 1",
         "  instead   Broker 2 (longest_log_aggressive). Lost: nothing. Keeps offsets 116..134.",
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
-        "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
+        "  instead   longest_log_balanced: elects no leader now. Waits for the log of 1.",
         "            kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
         "  instead   Start broker 1: its return elects nobody, so then designate it. Lost: 5 offsets; 0 to 5",
         "            of them committed. It truncates 5 offsets of broker 2, from 130 on: save them first.",

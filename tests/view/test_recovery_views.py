@@ -519,9 +519,9 @@ def test_a_partition_that_another_replica_leads_is_not_well(
     text = status_of(status)
     assert f"orders:1   {state} " in text
     if state == "well":
-        assert text.endswith("\nNothing is left to put right.\n")
+        assert text.endswith("\nNothing to repair.\n")
     else:
-        assert text.endswith("\nNo order or config is left to put right; 1 partition not led as planned.\n")
+        assert text.endswith("\nNo order or config to repair; 1 partition not led as planned.\n")
     (item,) = json.loads(status_of(status, OutputFormat.JSON))["items"]
     assert item["state"] == state
 
@@ -551,13 +551,13 @@ def test_what_was_put_right_says_whether_the_journal_is_closed() -> None:
     output = Output(stdout, io.StringIO(), width=100)
     show_put_right(output, puts, journal="j", plan_id="p", closed=False, following=("recover", "status"))
     assert "orders:1  order  not restored  2,3,1  3,1,2      no answer (NO_ANSWER)" in stdout.getvalue()
-    assert stdout.getvalue().endswith("journal j: still open, something is left to put right.\n")
+    assert stdout.getvalue().endswith("journal j: still open, something is left to repair.\n")
 
 
 def test_where_nothing_was_changed_nothing_is_said_of_a_journal() -> None:
     stdout = io.StringIO()
     show_put_right(Output(stdout, io.StringIO()), [], journal="j", plan_id="p", closed=True, following=None)
-    assert stdout.getvalue() == "Nothing was left to put right: no order and no config was changed.\n"
+    assert stdout.getvalue() == "Nothing to repair: no order and no config was changed.\n"
 
 
 # The audit log.

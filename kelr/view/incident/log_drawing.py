@@ -56,7 +56,7 @@ def _bar(bar: Bar, scale: Scale | None, top: float, *, imagined: bool) -> Iterat
     base = top + 20
     if bar.unheard is not None:
         yield f'<rect x="{_LEFT}" y="{base}" width="{_INNER}" height="{_BAR}" class="unheard"/>'
-        yield text(_LEFT + 8, base + 12.5, f"not heard: {bar.unheard[:70]}", "tick")
+        yield text(_LEFT + 8, base + 12.5, f"not read: {bar.unheard[:70]}", "tick")
         return
     end = f"end {bar.end:,}" + ("" if bar.high_watermark is None else f" · HW {bar.high_watermark:,}")
     yield text(_WIDTH - _LEFT, top + 14, end, "tick", anchor="end")

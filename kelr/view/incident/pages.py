@@ -155,7 +155,7 @@ def _story(number: int, kind: Kind, material: Material) -> Story:
         decision.summary,
         f"{rules} · rules {decision.rules} · read {when(row.taken_at_ms)[:19]} UTC from {look.name}",
         draw_logs(f"logs-{number}", f"Logs of {title}", bars),
-        note(bars) if bars.heard else "No replica's log was heard, so there is nothing to draw.",
+        note(bars) if bars.heard else "No replica's log was read, so there is nothing to draw.",
         in_words(bars),
         log_ends(bars, decision.candidates),
         tuple(table for table in _tables(decision) if table.rows),
@@ -192,7 +192,7 @@ def next_steps(material: Material) -> Iterator[NextStep]:
     """What to do next: what is half done first, then what is in trouble now."""
     done, commands = material.done, material.commands
     for run in () if done is None else done.open_runs:
-        text = f"A run was cut short ({run.command}, by {run.who}): put right what it may have left behind."
+        text = f"A run was cut short ({run.command}, by {run.who}): repair what it may have left behind."
         yield NextStep(text, count(run.partitions, "partition"), commands.get("resume", ""))
     plan_id = None if material.planned is None else material.planned.plan_id
     if done is not None and any(row.plan_id == plan_id for row in done.rows if row.plan_id is not None):

@@ -107,7 +107,7 @@ def _sentences(material: Material, known: Figures) -> Iterator[str]:
     elif material.now.saw_any:
         yield "No partition was found in trouble" + _but_not_all(material.now) + "."
     else:
-        yield "No partition was shown to whoever asked, so nothing is known of any."
+        yield "No partition was shown, so nothing is known of any."
     if material.before is not None:
         yield f"{_at(material.before)}, {len(material.before.leaderless):,} had no leader{_doubt(material.before)}."
     yield from _newest(material, known)

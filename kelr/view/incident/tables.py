@@ -107,7 +107,7 @@ def log_ends(bars: LogBars, candidates: Sequence[Candidate]) -> Table:
     rows = []
     for bar in bars.bars:
         if bar.unheard is not None:
-            rows.append((str(bar.replica), f"{bar.status}, not heard: {bar.unheard}", *("?",) * 7))
+            rows.append((str(bar.replica), f"{bar.status}, not read: {bar.unheard}", *("?",) * 7))
             continue
         rows.append(
             (
@@ -239,7 +239,7 @@ def plan_table(material: Material) -> Table | None:
     note = f"{count(left, 'more election')} in {planned.file}." if left else ""
     needed = " and ".join(consent_needed(planned.plan)) if elections else ""
     caption = f"Plan {planned.plan_id} from {planned.file}, made {when(planned.plan.created_at_ms)} UTC"
-    caption += f", to be carried out {needed}." if needed else ": it elects nobody."
+    caption += f", to be carried out {needed}." if needed else ": it elects no leader."
     header = ("partition", "election", "elects", "loses", "method", "why")
     return Table(caption, header, rows, note)
 
