@@ -523,10 +523,6 @@ def test_a_dry_run_ends_with_the_command_that_carries_it_out_after_a_plan_that_s
     # Where what is to be typed needs a reason that only somebody can give, there is no last step.
     typed = [f"kelr {line.partition('kelr ')[2]}" for line in ran.out.splitlines() if "kelr " in line]
     steps = [one for one in (plans, following) if one is not None]
-    if "preferred" in arguments:
-        # Orders:0 is led and gets no election: its logs were not read, so whether its disk 1 has the only copy is open.
-        dump = "kelr rescue dump orders:0 --elect 2 --log-dir DIRECTORY --out orders-0-lost-to-2.kelr-rescue"
-        steps.insert(0, f"{dump} -b kafka-1:9092")
     assert typed[: len(steps)] == steps
     assert "next:" not in ran.err
     if plans is not None:
