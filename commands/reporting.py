@@ -198,7 +198,7 @@ def _concerned(
     found |= set() if told is None else set(told.summaries)
     rows = () if done is None else done.rows
     found |= {TopicPartition(row.topic, row.partition) for row in rows if row.partition is not None}
-    found |= set() if planned is None else {one.address for one in planned.plan.elections}
+    found |= set() if planned is None else planned.in_trouble
     return frozenset(at for at in found if selection.matches(at.topic, at.partition))
 
 

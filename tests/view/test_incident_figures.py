@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kelr.model import Bounds, Grade, Snapshot, TopicError, TopicPartition
+from kelr.model import Bounds, Grade, NotPlanned, Situation, Snapshot, TopicError, TopicPartition, Unplanned
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.replay.history import ElectedAs, Trouble
 from kelr.view.incident.chat import chat
 from kelr.view.incident.figures import Figures, figures
-from kelr.view.incident.material import Done, Look, Material, Told
+from kelr.view.incident.material import Done, Look, Material, Planned, Told
 from kelr.view.incident.pages import html
 from kelr.view.incident.summary import (
     loss_sentence,
@@ -29,6 +29,7 @@ from kelr.view.incident.summary import (
 from kelr.view.incident.tables import lost_table
 from kelr.view.lost_words import lost_document
 from tests.incident import INCIDENT
+from tests.view.plans import plan
 from tests.view.test_incident import NOW_MS, ONE, THEN, audited, healthy, led, look, material, told
 
 NOTHING = material(look(replace(INCIDENT, partitions=())))
@@ -45,6 +46,17 @@ def replay(records: int, result: str = "done", partition: int = 1, **after: Any)
 def said(made: Material) -> tuple[Figures, str]:
     known = figures(made)
     return known, loss_sentence(made, known)
+
+
+def test_whom_a_plan_elected_nobody_for_was_affected_too() -> None:
+    """Nineteen partitions were leaderless; the report counted the two with an election."""
+    needs = NotPlanned("orders", 1, Unplanned.ADVISED, Situation.WAITING_FOR_ELR, "Start broker 1.")
+    led_then = replace(needs, situation=Situation.UNDER_MIN_ISR, leader=3)
+    well = replace(led_then, situation=Situation.HEALTHY, why=Unplanned.NOT_NEEDED)
+    now = replace(INCIDENT, partitions=(replace(INCIDENT.partitions[1], leader=3, isr=(1, 2, 3), elr=()),))
+    for one, affected, without in ((needs, 1, 1), (led_then, 1, 0), (well, 0, 0)):
+        known = figures(material(look(now), planned=Planned("plan.json", plan(one), "p")))
+        assert (len(known.affected), len(known.without)) == (affected, without)
 
 
 # Lost, and produced again.

@@ -102,7 +102,7 @@ def affected(material: Material) -> tuple[TopicPartition, ...]:
     if material.done is not None:
         found |= {TopicPartition(row.topic, row.partition) for row in material.done.rows if row.partition is not None}
     if material.planned is not None:
-        found |= {one.address for one in material.planned.plan.elections}
+        found |= material.planned.in_trouble
     return tuple(sorted(found & set(material.partitions)))
 
 
@@ -117,9 +117,7 @@ def _without(material: Material) -> Iterator[TopicPartition]:
     for row in () if material.done is None else material.done.rows:
         if str(row.what) == "election" and row.partition is not None and row.before.get("leader", 0) is None:
             yield TopicPartition(row.topic, row.partition)
-    for planned in () if material.planned is None else material.planned.plan.elections:
-        if planned.evidence.leader is None:
-            yield planned.address
+    yield from () if material.planned is None else material.planned.leaderless
 
 
 def _outages(material: Material) -> Iterator[Outage]:

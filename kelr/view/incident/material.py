@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kelr.engine import is_leaderless_or_unsafe
 from kelr.model import Cluster, SavedLog, TopicError, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan
@@ -110,6 +111,19 @@ class Planned:
     file: str
     plan: Plan
     plan_id: str
+
+    @property
+    def in_trouble(self) -> frozenset[TopicPartition]:
+        """Partitions that it has an election for, or that needed something else when it was made."""
+        others = (one.address for one in self.plan.not_planned if is_leaderless_or_unsafe(one.situation))
+        return frozenset([*(one.address for one in self.plan.elections), *others])
+
+    @property
+    def leaderless(self) -> frozenset[TopicPartition]:
+        """Those that nobody led when it was made."""
+        elected = (one.address for one in self.plan.elections if one.evidence.leader is None)
+        others = (one for one in self.plan.not_planned if is_leaderless_or_unsafe(one.situation))
+        return frozenset([*elected, *(one.address for one in others if one.leader is None)])
 
 
 @dataclass(frozen=True, slots=True)
