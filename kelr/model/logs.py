@@ -154,6 +154,8 @@ class SavedLog:
     compaction left without a record."""
     checked: bool = False
     """Whether the records were compared with the SHA-256s in the manifest."""
+    replayed: bool = False
+    """Whether all records that the file has of this partition were produced again, by kelr's own record."""
 
     @property
     def replica(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kelr.engine.logs import segments, without_ranges
@@ -13,8 +15,8 @@ from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.rescue.archive import read_head
 from kelr.rescue.manifest import HOLE, Manifest, SavedGap, SavedTail
 
-DUMP = "rescue dump"
-"""The command in the audit line of a dump."""
+DUMP, REPLAY = "rescue dump", "rescue replay"
+"""The commands in the audit lines of a dump and a replay."""
 CHECK_UP_TO_BYTES = 1024 * 1024 * 1024
 """Some seconds."""
 
@@ -37,6 +39,7 @@ def known_files(
     paths = dict.fromkeys(path.absolute() for path in others)
     states: dict[str, dict[TopicPartition, tuple[int | None, int]]] = {}
     named: dict[str, str] = {}
+    rows = list(rows)
     for row in rows if cluster_id is not None else ():
         for one in row.evidence if row.what is AuditWhat.RESCUE and row.partition is not None else ():
             file, sha256, state = str(one.get("file")), str(one.get("sha256")), saved_in(row)
@@ -45,6 +48,7 @@ def known_files(
             paths[Path(file)], named[file] = None, sha256
             if state is not None:
                 states.setdefault(sha256, {})[TopicPartition(row.topic, row.partition or 0)] = state
+    produced = _produced(rows)
     found: dict[TopicPartition, list[SavedLog]] = {}
     unread: dict[str, str] = {}
     read: set[str] = set()
@@ -56,11 +60,34 @@ def known_files(
             continue
         if manifest.cluster_id == cluster_id and sha256 not in read:
             read.add(sha256)
+            held = _records(manifest)
             for log in _logs(path, manifest, states.get(sha256, {}), checked=checked):
-                found.setdefault(log.address, []).append(log)
+                replayed = produced[sha256, str(log.address)] >= held[log.address] > 0
+                found.setdefault(log.address, []).append(replace(log, replayed=replayed))
     # One that was moved is read where it is now.
     lacking = [why for path, why in unread.items() if named.get(path) not in read]
     return found, [f"{why}: what it holds counts for nothing" for why in lacking]
+
+
+def _produced(rows: Iterable[AuditRecord]) -> Counter[tuple[str, str]]:
+    """How many records replays have produced where they came from, by the file's SHA-256 and the partition.
+
+    All runs together produce a record once; what they leave out is missing here: then the file counts as not replayed.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        for one in row.evidence if row.what is AuditWhat.RESCUE and row.command == REPLAY else ():
+            records, source = row.after.get("records"), str(one.get("source"))
+            if isinstance(records, int) and source == f"{row.topic}:{row.partition}":
+                found[str(one.get("sha256")), source] += records
+    return found
+
+
+def _records(manifest: Manifest) -> Counter[TopicPartition]:
+    found: Counter[TopicPartition] = Counter()
+    for tail in manifest.tails:
+        found[tail.address] += sum(segment.records for segment in tail.segments)
+    return found
 
 
 def _shown(path: Path) -> str:

@@ -63,7 +63,8 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 4)
     assert advice.text == (
-        "Broker 4 is in the ELR and was not shut down cleanly, as its disk shows, so every return counts as unclean."
+        "Broker 4 is in the ELR, and its disk has no valid clean-shutdown marker, so every return counts as unclean"
+        " (unless what was read is an older copy)."
         " First save what its return truncates: 225 offsets of broker 3, from 160 on. Start broker 4: its log was"
         " read from its disk and ends at 265, the most complete of all replicas. Kafka elects it as last known"
         " leader."
@@ -125,7 +126,8 @@ def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
     )
     assert advice.text.startswith(
         "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
-        " 4 was not read, so its return may truncate that. Start broker 4"
+        " 4 was not read, so its return may truncate that (more, if its machine crashed: so rescue dump ends with exit"
+        " code 7). Start broker 4"
     )
     assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
 
@@ -159,8 +161,9 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text == (
-        "Brokers 2 and 3 are in the ELR and were not shut down cleanly, as their disks show, so every return counts"
-        " as unclean. First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on."
+        "Brokers 2 and 3 are in the ELR, and their disks have no valid clean-shutdown marker, so every return counts"
+        " as unclean (unless what was read is an older copy). First save what the others"
+        " truncate once broker 3 leads: 64 offsets of broker 4, from 129 on."
         " Start broker 3: its log (read from its disk) is the most complete of all replicas; while broker 2 is down,"
         " its return elects no leader, so then designate 3, which loses 64 offsets. With broker 2 back, too, Kafka"
         " elects 3 at once."
@@ -525,7 +528,11 @@ def test_what_an_unread_return_may_truncate_and_a_file_holds_is_not_saved_again(
     everything = saved_log(3, (0, 385), parts=frozenset({(0, 109, 385), (1, 160, 205)}))
     advice = with_files(unread, everything).advice
     assert advice.rescue == ()
-    assert "Saved already, as 3.kelr-rescue says: what its return may truncate of the others." in advice.text
+    assert (
+        "Saved already, as 3.kelr-rescue says: what the others hold above their high watermarks, or differently"
+        in advice.text
+    )
+    assert advice.text.endswith(" If its machine crashed, its return may truncate more.")
     part = replace(everything, parts=frozenset({(0, 110, 385), (1, 160, 205)}))
     assert with_files(unread, part).advice == decided(unread, ELR_4_3).advice
 
@@ -541,7 +548,7 @@ def test_a_disk_that_was_saved_in_whole_is_not_saved_again(file: SavedLog) -> No
     assert (found.advice.action, found.advice.rescue, found.unsaved) == (AdviceAction.NOTHING, (), None)
     assert found.advice.text == (
         "Nothing urgent: it has a leader and min ISR is met. Broker 1 is not in sync. Saved already, as 1.kelr-rescue"
-        " says: what broker 1 holds and the leader's log lacks. To produce it again: kelr rescue replay 1.kelr-rescue."
+        " says: what broker 1 held and the leader's log lacked. To produce it again: kelr rescue replay 1.kelr-rescue."
     )
 
 
@@ -566,7 +573,7 @@ def test_of_two_disks_the_one_that_was_not_saved_is() -> None:
     advice = with_files(replace(snapshot, elections={AT: replace(UNCLEAN, unread=(1, 4))}), OF_1).advice
     assert advice.action is AdviceAction.RESCUE
     assert advice.text.startswith(
-        "Saved already, as 1.kelr-rescue says: what broker 1 holds and the leader's log lacks. By kelr's own record"
+        "Saved already, as 1.kelr-rescue says: what broker 1 held and the leader's log lacked. By kelr's own record"
     )
     assert "save what the disk of broker 4 holds before it starts" in advice.text
 
@@ -577,4 +584,4 @@ def test_what_an_election_on_record_gave_up_is_said_to_be_saved_also_after_anoth
     election = replace(UNCLEAN, unread=(), saved=((1, "1.kelr-rescue"),))
     advice = decided(replace(later, elections={AT: election}), ELR_4_3).advice
     assert (advice.action, advice.rescue) == (AdviceAction.NOTHING, ())
-    assert "Saved already, as 1.kelr-rescue says: what broker 1 holds and the leader's log lacks." in advice.text
+    assert "Saved already, as 1.kelr-rescue says: what broker 1 held and the leader's log lacked." in advice.text

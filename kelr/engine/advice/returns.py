@@ -29,7 +29,9 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
     if replica not in case.logs.ranked:
         text = f"{save_what_it_may_truncate(replica)} {advice.text}" if rescue else advice.text
         files = () if rescue else _hold_what_may_go(case)
-        text += f" {saved_already(files, 'what its return may truncate of the others')}" if files else ""
+        if files:
+            part = "what the others hold above their high watermarks, or differently from each other"
+            text += f" {saved_already(files, part)} If its machine crashed, its return may truncate more."
         return replace(advice, text=text, rescue=rescue)
     worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
     if worst is None or worst.costs is None or worst.leads is None:
@@ -72,7 +74,8 @@ def save_what_it_may_truncate(replica: int) -> str:
     all partitions; the rescue counts."""
     return (
         "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
-        f" {replica} was not read, so its return may truncate that."
+        f" {replica} was not read, so its return may truncate that (more, if its machine crashed: so rescue dump"
+        " ends with exit code 7)."
     )
 
 

@@ -145,10 +145,13 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
     cuts, perhaps, away = past.cuts, past.perhaps, past.away
     said = ""
     if past.saved:
-        hold = agree(len(past.saved), "holds", "hold")
-        said = saved_already(past.files, f"what {brokers(past.saved)} {hold} and the leader's log lacks")
+        said = saved_already(past.files, f"what {brokers(past.saved)} held and the leader's log lacked")
     if past.unsaved is None:
-        back = joined([f"kelr rescue replay {file}" for file in past.files], "and")
+        replayed = {one.file for one in case.saved if one.replayed}
+        left = [file for file in past.files if file not in replayed]
+        if not left:
+            return otherwise
+        back = joined([f"kelr rescue replay {file}" for file in left], "and")
         return replace(otherwise, text=f"{otherwise.text} {said} To produce it again: {back}.")
     parts = [said] if said else []
     if past.live:

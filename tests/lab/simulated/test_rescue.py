@@ -285,7 +285,7 @@ def test_what_was_saved_is_not_to_be_saved_again_and_a_file_that_was_changed_cou
         assert "save what the disk of broker 1 holds" in explain(server, capsys)
         assert kelr(server, *dump) == 0
     explained = explain(server, capsys)
-    assert "Saved already, as mine.kelr-rescue says: what broker 1 holds and the leader's log lacks." in explained
+    assert "Saved already, as mine.kelr-rescue says: what broker 1 held and the leader's log lacked." in explained
     assert "rescue dump" not in explained
 
     def verified(*options: str) -> str:
@@ -323,7 +323,7 @@ def test_what_was_saved_is_known_after_an_election_that_is_on_record_nowhere(
     eventually(server, led_by_3_and_followed)
     produce(server.ports[3], TOPIC, batch(20, 1))
     explained = explain(server, capsys)
-    assert "Saved already, as mine.kelr-rescue says: what broker 1 holds and the leader's log lacks." in explained
+    assert "Saved already, as mine.kelr-rescue says: what broker 1 held and the leader's log lacked." in explained
     assert "rescue dump" not in explained
     (tmp_path / "mine.kelr-rescue").unlink()
     assert "save what the disk of broker 1 holds" in explain(server, capsys)
