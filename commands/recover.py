@@ -60,7 +60,8 @@ def collect(
     Live, of every leaderless or unsafe partition, or of those that are named.
     With --log-dir on the host of a dead broker it needs no cluster, reads only,
     and takes no lock. `kelr recover plan --logs FILE` then counts that broker's
-    log.
+    log. Read the broker's own disk: nothing on a copy (a backup, a volume
+    snapshot) tells how old it is.
 
     Examples:
       kelr recover collect --out incident.kelr -b kafka-1:9092

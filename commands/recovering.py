@@ -311,9 +311,10 @@ def say_disks(output: Output, plan: Plan, now_ms: int) -> None:
                 read_at[log.replica] = min(log.read_at_ms, read_at.get(log.replica, log.read_at_ms))
     for broker, at_ms in sorted(read_at.items()):
         output.note(
-            f"the plan stands on the disk of broker {broker} as it was at {time_of_day(at_ms)},"
-            f" {length_of_time(now_ms - at_ms)} ago: if broker {broker} has run since, stop, read its disk again and"
-            " plan again; --logs FILE compares a newer reading with the plan's"
+            f"the plan is based on the disk of broker {broker}, read at {time_of_day(at_ms)},"
+            f" {length_of_time(now_ms - at_ms)} ago: if what was read was an older copy of it, or broker {broker} has"
+            " run since, stop, read its own disk again and plan again; --logs FILE compares a newer reading with the"
+            " plan's"
         )
 
 

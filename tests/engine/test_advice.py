@@ -539,7 +539,8 @@ def test_a_live_last_known_leader_is_stopped_first_where_it_keeps_committed_reco
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.replica, advice.stop, advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,), (3,))
     assert advice.text.startswith(
-        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so every return counts as unclean."
+        "Broker 1 is in the ELR, and its disk has no valid clean-shutdown marker, so every return counts as unclean"
+        " (unless what was read is an older copy)."
         " Stop broker 3 first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11"
         " offsets that 1 holds. Look first what else that stops (whatif --stop 3), and save what is known now: once"
         " 3 is down kelr reads its log no more, and without that file (--logs) may advise to start it. Do not do"

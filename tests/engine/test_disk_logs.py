@@ -287,7 +287,8 @@ def test_of_a_broker_that_was_not_shut_down_cleanly_no_clean_return_is_foretold(
     assert only.loss.grade is not Grade.PROVEN_NONE
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert found.advice.text.startswith(
-        "Broker 1 is in the ELR and was not shut down cleanly, as its disk shows, so every return counts as unclean."
+        "Broker 1 is in the ELR, and its disk has no valid clean-shutdown marker, so every return counts as unclean"
+        " (unless what was read is an older copy)."
         " Start broker 1: its log was read from its disk and ends at 135, the most complete of all replicas."
     )
     assert "after a clean shutdown" not in found.advice.text

@@ -184,8 +184,8 @@ def test_a_plan_that_stands_on_a_disk_says_so_with_the_time() -> None:
     (election,) = planned(source, DESIGNATE_2).elections
     assert election.loss.unheard == ()
     assert (
-        "This stands on the disk of broker 1 as it was at 14:03:10 UTC, 12 minutes before the plan: if broker 1 has run"
-        " since, read its disk again and plan again."
+        "This is based on the disk of broker 1, read at 14:03:10 UTC, 12 minutes before the plan: if what was read was"
+        " an older copy of it, or broker 1 has run since, read its own disk again and plan again."
     ) in election.warnings
 
 

@@ -252,7 +252,7 @@ def _bring_one_back(case: Case, found: Findings, awaited: Sequence[int], lacking
         return f"Start {any_of} first: a reassignment adds {first} again, and Kafka elects it from the ELR."
     if _proves_nothing(case, first):
         return (
-            f"Start {any_of} first: Kafka elects {first} from the ISR. By its disk it was not shut down cleanly,"
+            f"Start {any_of} first: Kafka elects {first} from the ISR. Its disk has no valid clean-shutdown marker,"
             " so with ELR off its place there proves nothing."
         )
     if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
@@ -263,10 +263,11 @@ def _bring_one_back(case: Case, found: Findings, awaited: Sequence[int], lacking
 def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> Advice:
     """Whoever is in the ISR or ELR was shut down uncleanly, as its disk tells: its return ends its place there."""
     where = "ISR" if case.state.isr else "ELR"
-    are = agree(len(members), "is", "are")
+    one = len(members)
     said = (
-        f"{brokers(members).capitalize()} {are} in the {where} and {agree(len(members), 'was', 'were')} not shut down"
-        f" cleanly, as {agree(len(members), 'its disk shows', 'their disks show')}, so every return counts as unclean."
+        f"{brokers(members).capitalize()} {agree(one, 'is', 'are')} in the {where}, and"
+        f" {agree(one, 'its disk has', 'their disks have')} no valid clean-shutdown marker, so every return counts as"
+        " unclean (unless what was read is an older copy)."
     )
     elected = case.last_known_leader in found.waits_for
     advice = (_wait_for_last_known_leader if elected else _unclean_recovery)(case, found)

@@ -100,7 +100,10 @@ def _order(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
 
 
 def _disks(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:
-    """Readings of disks that the election stands on: they hold for the moment of the reading, and for no later one."""
+    """Readings of disks that the election stands on: they hold for the moment of the reading, and for no later one.
+
+    Nothing on a copy (a volume's snapshot, a backup) tells how old it is: the time of reading is not that of its state.
+    """
     if subject.live_leader is not None:
         return
     case = subject.case
@@ -108,12 +111,12 @@ def _disks(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:
         read_at_ms = case.logs.ranked[replica].read_at_ms
         when = ""
         if read_at_ms is not None:
-            when = f" at {time_of_day(read_at_ms)}"
+            when = f", read at {time_of_day(read_at_ms)}"
             if subject.read_at_ms is not None and read_at_ms < subject.read_at_ms:
                 when += f", {length_of_time(subject.read_at_ms - read_at_ms)} before the plan"
         yield (
-            f"This stands on the disk of broker {replica} as it was{when}: if broker {replica} has run since, read its"
-            " disk again and plan again."
+            f"This is based on the disk of broker {replica}{when}: if what was read was an older copy of it, or broker"
+            f" {replica} has run since, read its own disk again and plan again."
         )
 
 
