@@ -126,8 +126,7 @@ def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
     )
     assert advice.text.startswith(
         "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
-        " 4 was not read, so its return may truncate that (more, if its machine crashed: so rescue dump ends with exit"
-        " code 7). Start broker 4"
+        " 4 was not read, so its return may truncate that, or more after a crash (exit code 7). Start broker 4"
     )
     assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
 
@@ -550,6 +549,11 @@ def test_a_disk_that_was_saved_in_whole_is_not_saved_again(file: SavedLog) -> No
         "Nothing urgent: it has a leader and min ISR is met. Broker 1 is not in sync. Saved already, as 1.kelr-rescue"
         " says: what broker 1 held and the leader's log lacked. To produce it again: kelr rescue replay 1.kelr-rescue."
     )
+
+
+def test_of_a_file_that_was_replayed_nothing_is_left_to_say() -> None:
+    found = with_files(LED_AGAIN, replace(OF_1, replayed=True))
+    assert found.advice.text == "Nothing urgent: it has a leader and min ISR is met. Broker 1 is not in sync."
 
 
 @pytest.mark.parametrize(

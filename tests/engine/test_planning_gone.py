@@ -149,9 +149,9 @@ def test_others_that_can_come_back_are_waited_for() -> None:
     assert (found.why, found.action, found.brokers) == (Unplanned.ADVISED, AdviceAction.BRING_BACK, (4,))
     assert found.reason.startswith(
         "Broker 1 was said to be gone for good. First save what the others hold above their high watermarks, or"
-        " differently from each other: the log of broker 4 was not read, so its return may truncate that (more,"
-        " if its machine crashed: so rescue dump ends with exit code 7). Start broker 4. After a clean shutdown, Kafka"
-        " elects it and loses no committed record."
+        " differently from each other: the log of broker 4 was not read, so its return may truncate that, or"
+        " more after a crash (exit code 7). Start broker 4. After a clean shutdown, Kafka elects it and"
+        " loses no committed record."
     )
     assert found.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
 

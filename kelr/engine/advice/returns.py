@@ -74,8 +74,7 @@ def save_what_it_may_truncate(replica: int) -> str:
     all partitions; the rescue counts."""
     return (
         "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
-        f" {replica} was not read, so its return may truncate that (more, if its machine crashed: so rescue dump"
-        " ends with exit code 7)."
+        f" {replica} was not read, so its return may truncate that, or more after a crash (exit code 7)."
     )
 
 

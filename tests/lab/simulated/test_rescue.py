@@ -325,6 +325,8 @@ def test_what_was_saved_is_known_after_an_election_that_is_on_record_nowhere(
     explained = explain(server, capsys)
     assert "Saved already, as mine.kelr-rescue says: what broker 1 held and the leader's log lacked." in explained
     assert "rescue dump" not in explained
+    assert kelr(server, "rescue", "replay", "mine.kelr-rescue", "--yes") == 0
+    assert "rescue" not in explain(server, capsys)  # nothing is left to produce again
     (tmp_path / "mine.kelr-rescue").unlink()
     assert "save what the disk of broker 1 holds" in explain(server, capsys)
 
