@@ -76,7 +76,10 @@ def follow(world: World, sight: Sight) -> Followed:
     else:
         found.ended = False
     for broker in sorted(world.absent - gone):
+        # One after the other: with one back the next one's return may elect another than alone.
         _save(world, sight, found, returns=broker)
+        world.start(broker)
+        world.wait()
     everyone_back(world, [broker for broker in world.setup.brokers if broker not in gone])
     _save(world, sight, found)
     for address, state in world.partitions.items():
