@@ -35,8 +35,8 @@ def test_a_log_that_nobody_had_read_stays_unknown_when_its_broker_is_back() -> N
     [
         (log(1, (2, 110), (3, 150)), Passed.NOT_YET, "its log parts from the leader's at 135, and ends at 150"),
         (log(1, (2, 110), (4, 130), lineage=None), Passed.UNKNOWN, "cannot be compared"),
-        (NotHeard(1, Unheard.TIMED_OUT), Passed.NOT_YET, "1's log was not heard"),
-        (NotHeard(1, Unheard.NOT_AUTHORIZED), Passed.UNKNOWN, "1's log was not heard"),
+        (NotHeard(1, Unheard.TIMED_OUT), Passed.NOT_YET, "1's log was not read"),
+        (NotHeard(1, Unheard.NOT_AUTHORIZED), Passed.UNKNOWN, "1's log was not read"),
     ],
 )
 def test_a_broker_that_is_back_and_may_hold_more_is_not_passed_over(answer: Any, passed: Passed, words: str) -> None:

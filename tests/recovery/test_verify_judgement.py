@@ -146,8 +146,8 @@ def test_where_the_elected_log_was_not_read_anybody_may_give_something_up(
             "the log of 3 begins at 135, and that of 2, which leads, at 0: if 3 leads, Kafka deletes",
         ),
         ({"logs": (log(3, (5, 140), log_start=135), log(2, *LINEAGE))}, YES, "3 agrees"),
-        ({"logs": (NotHeard(3, Unheard.UNREACHABLE, "refused"), log(2, *LINEAGE))}, NOT_YET, "3's log was not heard"),
-        ({"logs": (log(3, *LINEAGE), NotHeard(2, Unheard.NOT_AUTHORIZED, "READ"))}, UNKNOWN, "2's log was not heard"),
+        ({"logs": (NotHeard(3, Unheard.UNREACHABLE, "refused"), log(2, *LINEAGE))}, NOT_YET, "3's log was not read"),
+        ({"logs": (log(3, *LINEAGE), NotHeard(2, Unheard.NOT_AUTHORIZED, "READ"))}, UNKNOWN, "2's log was not read"),
         ({"logs": (log(3, *LINEAGE, last_epoch=None, last_epoch_error="READ"), log(2, *LINEAGE))}, UNKNOWN, "READ"),
         # The leader lost records of the epoch that the plan stood on.
         ({"logs": (log(3, (2, 110), (3, 130), (5, 140)), log(2, (2, 110), (3, 130), (5, 140)))}, NO, "more was lost"),

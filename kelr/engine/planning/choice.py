@@ -266,7 +266,7 @@ def _nobody(subject: Subject, kind: ElectionType, outcome: Outcome | None) -> st
             whole = ids(sorted(quorum))
             return (
                 f"A balanced election hears the whole recovery quorum {whole} first, and {joined(missing)}"
-                f" {'was' if len(missing) == 1 else 'were'} not heard ({silence})."
+                f" {'was' if len(missing) == 1 else 'were'} not read ({silence})."
             )
     words = kind_in_words(kind)
     if outcome is not None and elects_by_unread_logs(subject.decision, outcome):

@@ -256,7 +256,7 @@ def silence_of(logs: KnownLogs, replica: int) -> tuple[Passed, str] | None:
     if heard is not None:
         return Passed.UNKNOWN, f"the epochs of {replica}'s log are not known: {heard.last_epoch_error or 'no epochs'}"
     passed = Passed.NOT_YET if unheard is not None and unheard.reason in _PASSING else Passed.UNKNOWN
-    return passed, f"{replica}'s log was not heard: {_why(unheard)}"
+    return passed, f"{replica}'s log was not read: {_why(unheard)}"
 
 
 def _why(unheard: NotHeard | None) -> str:
