@@ -112,7 +112,7 @@ def test_a_lost_marker_and_a_group_beyond_the_end_are_found_and_mended(healthy_4
 
     code, found = kelr("verify", "plan.json", "--wait-for", "30")
     bad = {item["check"]: item for item in found["items"] if item["passed"] == "no"}
-    assert (code, set(bad)) == (1, {"last-stable-offset", "groups"}), found["items"]
+    assert (code, set(bad)) == (1, {"last-stable-offset", "groups"}), not_well(found)
     assert (
         "open from offset 0 on, and hangs: its coordinator has it as CompleteCommit"
         in bad["last-stable-offset"]["text"]
