@@ -123,7 +123,9 @@ def test_one_disk_has_one_shutdown_whichever_of_its_logs_is_believed(kelr: Kelr,
     assert len(items) == 12
     for one in items:
         assert [(back["clean"], back["elected"]) for back in one["forecasts"] if back["replica"] == 4] == [(False, 2)]
-        assert one["advice"]["text"].startswith("Broker 4 is in the ELR and was not shut down cleanly")
+        assert one["advice"]["text"].startswith(
+            "Broker 4 is in the ELR, and its disk has no valid clean-shutdown marker"
+        )
     imagined = json.loads(kelr("explain", "drill-s2211-r1:2", "--if", "4 returns", *incident, "-o", "json").out)
     assert (len(imagined["assumptions"]), imagined["otherwise"]) == (1, [])
     assert "by its marks on disk the shutdown of 4 counts as unclean" in imagined["assumptions"][0]["notes"]
