@@ -67,7 +67,11 @@ class Judge:
             return None
         lines = synced.splitlines()
         if process.by not in self.plans:
-            begin = json.loads(lines[0])
+            try:
+                begin = json.loads(lines[0])
+            except ValueError:
+                self.say(f"{process.name} asks while the first line of its journal is not on disk")
+                return None
             plan = None if begin["plan"] is None else adapter(Plan).validate_python(begin["plan"])
             self.plans[process.by] = plan
             for one in plan.elections if plan is not None and begin["keep_order"] else ():
