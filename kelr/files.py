@@ -18,6 +18,7 @@ class Files:
     open = staticmethod(os.open)
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
+    pwrite = staticmethod(os.pwrite)
     write = staticmethod(os.write)
     ftruncate = staticmethod(os.ftruncate)
     fsync = staticmethod(os.fsync)

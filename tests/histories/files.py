@@ -272,23 +272,30 @@ class MemoryFiles(Files):
 
     def write(self, descriptor: int, data: bytes) -> int:
         opened = self._of(descriptor)
+        written = self._write(opened, data, opened.at)
+        opened.at = len(_file(opened).content) if opened.flags & os.O_APPEND else opened.at + written
+        return written
+
+    def pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
+        return self._write(self._of(descriptor), data, offset)
+
+    def _write(self, opened: _Open, data: bytes, at: int) -> int:
         self.writing = data
         told = self._at("write", opened.path)
         if opened.access not in _WRITES:
             raise _error(errno.EBADF)
         file = _file(opened)
         if opened.flags & os.O_APPEND:
-            opened.at = len(file.content)
+            at = len(file.content)
         room = self._disk._room()
         if room is not None:
-            data = data[: room + max(0, len(file.content) - opened.at)]
+            data = data[: room + max(0, len(file.content) - at)]
             if not data:
                 raise _error(errno.ENOSPC)
         if isinstance(told, int):
             data = data[: max(1, told)]
         if data:
-            file.write(_Write(opened.at, bytes(data)))
-            opened.at += len(data)
+            file.write(_Write(at, bytes(data)))
         return len(data)
 
     def ftruncate(self, descriptor: int, length: int) -> None:

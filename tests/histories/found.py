@@ -68,4 +68,10 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
             "mends in the end 0": "undo",
         },
     ),
+    # The line was in memory only, and every later fsync took it for written: resume went on with a journal whose first
+    # line the next power cut took away.
+    "the disk fails at a journal's first line, and a kill comes before the line is taken back": (
+        1179832,
+        {"ada's dumps 0": "only", "ada's disk 20": "EIO", "ada's seams 30": "kill"},
+    ),
 }

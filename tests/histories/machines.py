@@ -80,8 +80,6 @@ class Host:
     name: str
     time: Time
     disk: Disk
-    disk_failed: bool = False
-    """An fsync has failed: what it was to put on the disk never gets there, and later ones do not say so."""
     set_by_ms: int = 0
     """By how much somebody has set the wall clock."""
     boots: int = 0
@@ -206,8 +204,7 @@ class Process(Ground):
             raise Killed(name)
         if kind == "power cut":
             self.dead = self.killed = True
-            if not self.host.disk_failed:  # what it had failed to take before is gone then, and nothing helps
-                self.host.power_cut()
+            self.host.power_cut()
             raise Killed(name)
         if kind == "Ctrl-C":
             raise KeyboardInterrupt
@@ -262,7 +259,6 @@ class Process(Ground):
         if failure in {"EIO", "ENOSPC"} and call == ("fsync" if failure == "EIO" else "write"):
             self.host.time.reached[f"{failure} at {_kind(path)}"] += 1
         if failure == "EIO" and call == "fsync" and path.suffix == ".jsonl":
-            self.host.disk_failed = True
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         if failure == "ENOSPC" and call == "write":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -58,10 +58,12 @@ FLAGS = st.sampled_from(
     )
 )
 SIZE = st.integers(0, 3 * BLOCK)
+CONTENT = st.builds(lambda byte, size: bytes([byte]) * size, st.integers(0, 255), SIZE)
 CALL = st.one_of(
     st.tuples(st.just("open"), NAME, FLAGS, st.sampled_from((0o600, 0o666))),
     st.tuples(st.just("close"), NUMBER),
-    st.tuples(st.just("write"), NUMBER, st.builds(lambda byte, size: bytes([byte]) * size, st.integers(0, 255), SIZE)),
+    st.tuples(st.just("write"), NUMBER, CONTENT),
+    st.tuples(st.just("pwrite"), NUMBER, CONTENT, SIZE),
     st.tuples(st.just("pread"), NUMBER, SIZE, SIZE),
     st.tuples(st.just("ftruncate"), NUMBER, SIZE),
     st.tuples(st.just("fsync"), NUMBER),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kelr import durable
 from kelr.durable import AppendOnlyFile
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PlannedElection
@@ -37,7 +38,7 @@ Patch = Callable[..., None]
 
 
 def _no_cut_of_a_torn_line(patch: Patch) -> None:
-    patch(AppendOnlyFile, "_cut_torn_line", _nothing)
+    patch(durable, "is_torn", lambda _: False)
 
 
 def _no_line_before_an_election(patch: Patch) -> None:
@@ -169,12 +170,17 @@ def _a_result_of_the_run_before_is_that_of_the_election(patch: Patch) -> None:
     patch(journal_reader, "_intent", kept)
 
 
+def _what_is_found_is_taken_to_be_on_the_disk(patch: Patch) -> None:
+    patch(AppendOnlyFile, "_write_again", _nothing)
+
+
 MENDED = (
     _a_config_is_restored_that_no_line_names,
     _a_topic_that_is_gone_is_one_that_cannot_be_read,
     _a_lagging_broker_is_believed_about_configs,
     _nobody_else_elects_by_the_old_order,
     _a_result_of_the_run_before_is_that_of_the_election,
+    _what_is_found_is_taken_to_be_on_the_disk,
 )
 """What was wrong before each of `FOUND` was mended, in their order."""
 
