@@ -201,7 +201,7 @@ def _summary(case: Case, found: Findings) -> str:
         return f"{head} and waits for its {where}, {ids(named)}."
     if case.rules.recovers:
         return f"{head} and waits for an operator: unclean.recovery.strategy is none."
-    return f"{head} and waits for nobody: only an unclean election brings it back."
+    return f"{head}; no broker's return elects a leader, only an unclean election does."
 
 
 def _led(case: Case, found: Findings) -> str:
@@ -217,11 +217,11 @@ def _led(case: Case, found: Findings) -> str:
         return f"under min ISR, {in_sync} in sync of {min_isr} needed{but}"
     silence = case.silence_of(case.state.leader)
     if silence is not None:
-        return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
+        return f"healthy by the cluster's metadata, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
     past = unclean_past(case)
     if not missing and past is None:
-        return f"healthy by the cluster's own account{but}" if but else "healthy"
+        return f"healthy by the cluster's metadata{but}" if but else "healthy"
     known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"
     said = f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync" if missing else known
     said += but

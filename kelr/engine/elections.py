@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_in_order, replicas_reordered
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing, loss_on_paper
+from kelr.engine.loss_words import not_read
 from kelr.engine.quorum_words import held_everything
 from kelr.engine.reordering import cordoned_in_words, kept_cordoned, left_out, needs_reordering
 from kelr.engine.rule_docs import (
@@ -18,7 +19,7 @@ from kelr.engine.rule_docs import (
     RECOVERY_QUORUM_HEARD,
 )
 from kelr.engine.steps import standing_of, steps_of
-from kelr.engine.words import agree, brokers, former_in_words, ids, joined
+from kelr.engine.words import agree, former_in_words, ids, joined
 from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Grade, Loss, Outcome, PartitionState, Step
 
 
@@ -151,10 +152,12 @@ def _designation_of(case: Case, replica: int) -> Outcome:
     )
     note = ""
     if leader != replica:
-        note = "Kafka would elect nobody" if leader is None else f"Kafka would elect {leader} instead"
+        note = "Kafka would elect no leader" if leader is None else f"Kafka would elect {leader} instead"
     if leader is None and change.after.leader is not None:
         dead = change.after.leader
-        note = f"Kafka would elect {dead}, which is {case.status(dead)}, and nobody leads once the order is restored"
+        note = (
+            f"Kafka would elect {dead}, which is {case.status(dead)}, and there is no leader once the order is restored"
+        )
     by = None if leader is None else ElectedBy.DESIGNATION if leader == replica else elected_by(change)
     return Outcome(ElectionType.DESIGNATION, leader, by, steps, designate=replica, note=note)
 
@@ -198,13 +201,13 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
         which = f"recovery quorum {ids(quorum)}"
     else:
         which = f"Kafka names {len(named)} of the recovery quorum's members, so all replicas {ids(quorum)} count"
-    evidence = which + (f"; {brokers(missing)} not heard" if missing else "; all heard")
+    evidence = which + (f"; {not_read(missing)}" if missing else "; all logs read")
     former = case.former_members
     if former:
         evidence += f"; {former_in_words(former)}"
     steps = (RECOVERY_QUORUM_HEARD.step(not missing and not former, evidence),)
     if former:
-        note = f"{former_in_words(former)}, so the quorum cannot be heard"
+        note = f"{former_in_words(former)}, so the quorum's logs cannot all be read"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, note=note)
     if missing:
         note = f"needs {agree(len(missing), 'log', 'logs')} of {joined(missing)}"
@@ -215,7 +218,7 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
 def _aggressive(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     """The best log among the live replicas that were heard."""
     heard = tuple(replica for replica in case.live if replica in case.logs.heard)
-    evidence = f"heard and live: {ids(heard)}" if heard else "no live log was read"
+    evidence = f"live, and log read: {ids(heard)}" if heard else "no live log was read"
     steps = (ANY_REPLICA_HEARD.step(bool(heard), evidence),)
     return _longest(case, ElectionType.LONGEST_LOG_AGGRESSIVE, steps, designations, must_be_best=False)
 

@@ -198,13 +198,13 @@ def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None,
     if leader != replica:
         if by not in {ElectedBy.UNCLEAN, ElectedBy.LAST_KNOWN_LEADER}:
             return ""
-        return f"and not {replica}, whatever its log still holds"
+        return f"and not {replica}, even if its log holds more"
     best = case.logs.best
     held = "" if best is None or best.replica == replica else _held_by(best.replica, best.log_end, best.high_watermark)
     if case.read_from_disk(replica):
         return "" if case.logs.is_best(replica) else f"although its log, read from its disk, is not the best{held}"
     if by is ElectedBy.LAST_KNOWN_LEADER:
-        return f"whatever its disk still holds, and no config forbids it{held}"
+        return f"even if its log was cut, and no config forbids it{held}"
     if by in {ElectedBy.ISR, ElectedBy.ELR} and case.logs.lost_directory(replica):
         return f"although its log directory has failed: its log is empty if the disk was replaced{held}"
     if by in {ElectedBy.ISR, ElectedBy.ELR} and case.logs.doubtful(replica):

@@ -275,7 +275,8 @@ def _grade(case: Case, replica: int, guaranteed: bool, count: _Count, refuted: s
         if case.proven_quorum is not None:
             return Grade.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
-            f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: {_promise(case)}"
+            f"all logs of the recovery quorum ({brokers(quorum)}) were read and {replica} has the most complete one:"
+            f" {_promise(case)}"
         )
     if count.unheard:
         return Grade.UNKNOWN, "; ".join(filter(None, (_may_hold_more(count.unheard), refuted)))

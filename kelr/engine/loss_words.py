@@ -57,7 +57,7 @@ def certainty_in_words(loss: Loss) -> str:
     if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
         return f"none committed, {PROMISE}{_cut(loss)}"
     if loss.grade is Grade.BOUNDED and not loss.unheard:
-        return f"all logs heard{_cut(loss)}"
+        return f"all logs read{_cut(loss)}"
     if not loss.counted:
         return loss.reason
     why = [not_read(loss.unheard)] if loss.unheard else []

@@ -22,8 +22,8 @@ def promised_by_log(quorum: RecoveryQuorum, replica: int) -> str:
     """What hearing the whole quorum promises, and which of its members may have broken the condition."""
     fewer = "none of them" if quorum.min_isr == 1 else f"fewer than {quorum.min_isr} of them"
     return (
-        f"{held_everything(quorum)}; all of them were heard and {replica} has the best log: nothing committed is lost"
-        f" if {fewer} lost data; {_restarts(quorum)}"
+        f"{held_everything(quorum)}; all of their logs were read and {replica} has the most complete one: nothing"
+        f" committed is lost if {fewer} lost data; {_restarts(quorum)}"
     )
 
 
@@ -37,7 +37,7 @@ def _restarts(quorum: RecoveryQuorum) -> str:
         return f"of them {joined(who)} alone may have, by an unclean restart {until}"
     tails = agree(count, "its log", "their logs")
     return (
-        f"{joined(who)} restarted uncleanly since, or nobody knows, so that {tails} may lack a tail: that fewer than"
+        f"{joined(who)} restarted uncleanly since, or that is not known, so {tails} may lack a tail: that fewer than"
         f" {quorum.min_isr} lost it is not on record"
     )
 

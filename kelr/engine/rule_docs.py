@@ -125,26 +125,26 @@ RECOVERY_QUORUM_LIVE = Rule(
     "recovery-quorum-live",
     "every member of the recovery quorum is live",
     _RECOVERY,
-    "Balanced recovery starts asking for logs when all members of LastKnownELR are unfenced, however few they are, and "
-    "only live members count. Where none is recorded, or one that is no replica any more, nobody can tell who has the "
-    "committed records: then every replica is needed.",
+    "Balanced recovery starts asking for logs when all members of LastKnownELR are unfenced, however few they are, and"
+    " only live members count. Where none is recorded, or one that is no replica any more, it is not known who has the"
+    " committed records: then every replica is needed.",
     asked="the controller's recovery manager under the kip966 rules, for the strategy balanced",
     documented=_MANAGER,
 )
 RECOVERY_QUORUM_HEARD = Rule(
     "recovery-quorum-heard",
-    "every member of the recovery quorum was heard",
+    "every recovery-quorum log was read",
     _RECOVERY,
-    "Of min ISR replicas that were in sync together at least one holds every committed record, as long as fewer than "
-    "min ISR of them lost data. So once all of them were heard, the best of their logs is complete. Kafka 4.x names "
-    "only some of the members (ISR, ELR, the last known leader); where those are fewer than min ISR, all replicas have "
-    "to be heard.",
+    "Of min ISR replicas that were in sync together at least one holds every committed record, as long as fewer than"
+    " min ISR of them lost data. So once all their logs were read, the best of them is complete. Kafka 4.x names only"
+    " some of the members (ISR, ELR, the last known leader); where those are fewer than min ISR, all replicas' logs"
+    " are needed.",
     asked="kelr, for an election of type longest_log_balanced; the recovery manager under the kip966 rules",
     documented=_BY_LOGS,
 )
 ANY_REPLICA_HEARD = Rule(
     "any-replica-heard",
-    "some live replica was heard",
+    "a live replica's log was read",
     _RECOVERY,
     "An aggressive election takes the best log of the live replicas that answer, however few they are: who did not "
     "answer may hold more.",

@@ -116,9 +116,9 @@ def _last_known(case: Case, ballot: Ballot, choice: int | None) -> str:
         return "none is recorded" if not ballot.last_known else f"more than one is recorded: {ids(ballot.last_known)}"
     known = ballot.last_known[0]
     if known < 0:
-        return 'Kafka recorded "no leader" as last known leader, and elects by it: nobody (KAFKA-19522)'
+        return 'Kafka recorded "no leader" as last known leader, and elects by it: no leader (KAFKA-19522)'
     if choice is not None and known not in ballot.electable:
-        return f"broker {known} is {case.status(known)}, and this version elects it all the same (KAFKA-19522)"
+        return f"broker {known} is {case.status(known)}, and this version elects it even then (KAFKA-19522)"
     if choice is not None:
         return f"broker {known} led last and is live; no config forbids it, and its log is not looked at"
     if known not in ballot.replicas:

@@ -241,7 +241,7 @@ def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_pat
 
 
 def test_a_hold(lab_43: Lab, tmp_path: Path) -> None:
-    """Broker 1 is the ELR and the last known leader of every partition; after the hold its return elects nobody, and
+    """Broker 1 is the ELR and the last known leader of every partition; after the hold its return elects no leader, and
     all three logs can be looked at before one is designated."""
     lab = lab_43
     topic = run_incident(lab, "needs-unclean-recovery").topic

@@ -48,7 +48,7 @@ def test_whom_its_return_does_not_elect_is_started_and_then_designated(kelr: Kel
         assert f"{way} its return elects no leader, so then designate 3, which loses 64 offsets" in text
         assert "First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on." in text
         assert "If broker 3 is back when the election runs, that elects it" not in text
-    start = "Start broker 3: while broker 2 is down, its return elects nobody, so then designate it"
+    start = "Start broker 3: while broker 2 is down, its return elects no leader, so then designate it"
     assert f"{start}. Lost: 64 offsets" in against
 
 

@@ -473,7 +473,7 @@ def test_the_document_of_apply_is_as_its_schema_says(kelr: Kelr, planned: str) -
 def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> None:
     ran = kelr("recover", "verify", "plan.json", *CONNECTION)
     assert ran.code == 1
-    assert "nobody leads, as before the plan" in ran.out
+    assert "no leader, as before the plan" in ran.out
     assert "Next     kelr recover apply plan.json -b kafka-1:9092\n" in ran.out
 
 

@@ -206,8 +206,8 @@ def test_a_pending_election_can_be_asked_for() -> None:
     assert (pending.situation, pending.elected) == (Situation.LEADER_PENDING, 2)
     assert pending.advice.action is AdviceAction.WAIT
     assert pending.advice.until == (
-        "Waiting: worth it for a minute, since nothing tells when that event comes. After that ask for it: an"
-        " unclean election elects 2 by the same rule (elr), which it asks first."
+        "Waiting: a minute at most, since nothing shows when that event comes. Then run an unclean election: it elects"
+        " 2 by the same rule (elr), which it asks first."
     )
     assert pending.advice.elect == ("elect", "--election-type", "unclean", "orders:0")
     unclean = next(o for o in pending.elections if o.election is ElectionType.UNCLEAN)

@@ -90,7 +90,7 @@ def test_an_ordinary_topic_has_nothing_to_say_beyond_the_counted_offsets() -> No
             "__remote_log_metadata",
             DamageKind.REMOTE_LOG_METADATA,
             "cannot be moved to remote storage until it is led",
-            "nobody finds them",
+            "can be neither read nor deleted",
             "",
         ),
     ],
@@ -171,7 +171,7 @@ def test_with_min_isr_1_the_whole_quorum_proves_nothing_once_a_replica_lost_data
 def test_a_single_replica_comes_back_with_its_broker_or_not_at_all() -> None:
     away = decided(leaderless((1,), elr=(1,), last_known=(1,)), [silent(1)], min_isr=1)
     assert kinds(away) == [DamageKind.SINGLE_REPLICA]
-    assert "only broker 1" in away.damage[0].text
+    assert "Only broker 1 has" in away.damage[0].text
     back = decided(leaderless((2,)), [log_of(2, (0, 9))], min_isr=1)
     assert kinds(back) == []
 

@@ -386,7 +386,7 @@ def test_members_of_the_isr_that_do_not_answer_are_no_all_clear() -> None:
     state = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2, 3), (), ())
     decided = decision(state, cluster_of(live=(1, 2, 3)), [log_of(1, (5, 10)), silent(2), silent(3)])
     assert decided.summary.endswith(
-        "healthy by the cluster's own account, but 2 and 3 of the ISR did not answer (connection refused)."
+        "healthy by the cluster's metadata, but 2 and 3 of the ISR did not answer (connection refused)."
     )
     assert (decided.advice.action, decided.advice.replica) == (AdviceAction.WAIT, 2)
     assert decided.advice.text == (

@@ -233,24 +233,24 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (_log(1, 5), _log(2, 9)),
             (
                 (None, (3,), "needs log of 3"),
-                [("recovery-quorum-heard", False, ALL_COUNT.format(1, "broker 3 not heard"))],
+                [("recovery-quorum-heard", False, ALL_COUNT.format(1, "the log of broker 3 was not read"))],
             ),
-            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+            ((2, (), ""), [("any-replica-heard", True, "live, and log read: [1, 2]"), BEST]),
         ),
         (
             (2, 3),
             (_log(1, 5), _log(2, 9)),
             (
                 (None, (3,), "needs log of 3"),
-                [("recovery-quorum-heard", False, "recovery quorum [2, 3]; broker 3 not heard")],
+                [("recovery-quorum-heard", False, "recovery quorum [2, 3]; the log of broker 3 was not read")],
             ),
-            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+            ((2, (), ""), [("any-replica-heard", True, "live, and log read: [1, 2]"), BEST]),
         ),
         (
             (),
             (_log(1, 5), _log(2, 9), _log(3, 2)),
-            ((2, (), ""), [("recovery-quorum-heard", True, ALL_COUNT.format(0, "all heard")), BEST]),
-            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+            ((2, (), ""), [("recovery-quorum-heard", True, ALL_COUNT.format(0, "all logs read")), BEST]),
+            ((2, (), ""), [("any-replica-heard", True, "live, and log read: [1, 2]"), BEST]),
         ),
         (
             (),
@@ -258,22 +258,22 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (
                 (None, (3,), "needs broker 3 live"),
                 [
-                    ("recovery-quorum-heard", True, ALL_COUNT.format(0, "all heard")),
+                    ("recovery-quorum-heard", True, ALL_COUNT.format(0, "all logs read")),
                     ("best-log-is-live", False, "3 has the best log and is fenced"),
                 ],
             ),
-            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+            ((2, (), ""), [("any-replica-heard", True, "live, and log read: [1, 2]"), BEST]),
         ),
         (
             (),
             (_without_epochs(1), _without_epochs(2)),
             (
                 (None, (1, 2, 3), "needs logs of 1, 2 and 3"),
-                [("recovery-quorum-heard", False, ALL_COUNT.format(0, "brokers 1, 2 and 3 not heard"))],
+                [("recovery-quorum-heard", False, ALL_COUNT.format(0, "the logs of brokers 1, 2 and 3 were not read"))],
             ),
             (
                 (None, (), BLIND),
-                [("any-replica-heard", True, "heard and live: [1, 2]"), ("logs-can-be-ranked", False, BLIND)],
+                [("any-replica-heard", True, "live, and log read: [1, 2]"), ("logs-can-be-ranked", False, BLIND)],
             ),
         ),
         (
@@ -281,7 +281,7 @@ def _without_epochs(replica: int) -> ReplicaLog:
             (),
             (
                 (None, (1, 2, 3), "needs logs of 1, 2 and 3"),
-                [("recovery-quorum-heard", False, ALL_COUNT.format(0, "brokers 1, 2 and 3 not heard"))],
+                [("recovery-quorum-heard", False, ALL_COUNT.format(0, "the logs of brokers 1, 2 and 3 were not read"))],
             ),
             (
                 (None, (), "no live log was read"),
@@ -335,4 +335,4 @@ def test_where_kafka_4_0_recorded_no_leader_every_election_is_told_as_nobodys() 
     for one in found.elections:
         assert (one.elected, one.elected_by) == (None, None)
     designations = [one for one in found.elections if one.election is ElectionType.DESIGNATION]
-    assert {one.note for one in designations} == {"Kafka would elect nobody"}
+    assert {one.note for one in designations} == {"Kafka would elect no leader"}

@@ -92,7 +92,7 @@ def test_a_disk_that_holds_no_more_makes_a_designation_as_good_as_balanced(dead:
     assert balanced.elected == 2
     assert balanced.loss is not None
     assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
-    assert "the whole recovery quorum" in balanced.loss.reason
+    assert "all logs of the recovery quorum" in balanced.loss.reason
 
 
 def test_a_last_known_leader_whose_disk_holds_the_best_log_is_brought_back_without_ifs() -> None:

@@ -193,7 +193,7 @@ def test_an_unclean_election_is_lost_to_whoever_comes_back_before_the_wanted_rep
     seen = changed(snapshot, broker(1, LIVE), asked(ElectionType.UNCLEAN))
     assert fields(seen) == ["elects"]
     assert (seen[0].planned, seen[0].now) == ("3", "1")
-    assert seen[0].text == "The planned requests would make 1 the leader now."
+    assert seen[0].text == "The planned requests would elect 1 now."
 
 
 def test_a_better_log_that_was_known_of_may_not_come_to_life_unseen() -> None:

@@ -68,8 +68,8 @@ def test_the_best_log_loses_nothing_if_fewer_than_min_isr_lost_data() -> None:
         behind_best=0,
         best=2,
         agrees_to=50,
-        reason="the whole recovery quorum (brokers 1, 2 and 3) was heard and 2 has the best log: nothing committed"
-        " with min ISR 2 is lost if fewer than 2 replicas lost data",
+        reason="all logs of the recovery quorum (brokers 1, 2 and 3) were read and 2 has the most complete one:"
+        " nothing committed with min ISR 2 is lost if fewer than 2 replicas lost data",
     )
 
 
@@ -317,7 +317,7 @@ def test_what_one_disk_alone_held_and_lost_is_counted_by_no_log() -> None:
     )
     counted = loss_of_electing(known, 3)
     assert (counted.grade, counted.committed, counted.total) == (Grade.BOUNDED, Bounds(20, 20), Bounds(20, None))
-    assert certainty_in_words(counted) == "all logs heard; broker 1 has lost data that no log shows"
+    assert certainty_in_words(counted) == "all logs read; broker 1 has lost data that no log shows"
 
 
 def test_of_options_that_share_what_nobody_holds_any_more_the_one_that_loses_less_does() -> None:

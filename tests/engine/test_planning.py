@@ -169,7 +169,7 @@ def test_a_balanced_election_names_whom_it_did_not_hear_and_why() -> None:
     left = refusal(incident(), BALANCED)
     assert left.why is Unplanned.REFUSED
     assert left.reason == (
-        "A balanced election hears the whole recovery quorum [1, 2, 3] first, and 1 was not read (1: connection"
+        "A balanced election needs every log of the recovery quorum [1, 2, 3], and 1 was not read (1: connection"
         " refused)."
     )
 
@@ -177,7 +177,7 @@ def test_a_balanced_election_names_whom_it_did_not_hear_and_why() -> None:
 def test_a_balanced_election_does_not_take_the_best_of_the_rest() -> None:
     """The best log is that of a dead broker, read from its disk."""
     left = refusal(with_logs(all_heard(), log_of(1, (4, 140), hw=120)), BALANCED)
-    assert left.reason == "A longest_log_balanced election elects nobody. Needs broker 1 live."
+    assert left.reason == "A longest_log_balanced election elects no leader. Needs broker 1 live."
 
 
 def test_an_aggressive_election_takes_the_best_live_log_and_says_who_was_not_heard() -> None:
@@ -452,7 +452,7 @@ def test_as_many_logs_have_to_be_heard_as_are_asked_for(needed: int, planned: bo
     if planned:
         assert made.elections[0].minimal_replicas == needed
     else:
-        assert made.not_planned[0].reason == "The logs of 2 replicas of 3 were heard, and 3 were asked for."
+        assert made.not_planned[0].reason == "The logs of 2 replicas of 3 were read, and 3 were asked for."
 
 
 # Consent
@@ -587,5 +587,5 @@ def test_whose_return_leaves_kafka_4_0_nobody_to_elect_is_kept_down() -> None:
     of_4_0 = Features({ELR_FEATURE: 1, METADATA_FEATURE: 25}, {METADATA_FEATURE: 25})
     (held,) = election(with_cluster(snapshot, replace(snapshot.cluster, features=of_4_0)), designated(2)).hold
     assert (held.broker, held.reason) == (1, HoldReason.LAST_KNOWN_LEADER)
-    assert "is back when the election runs, that elects nobody" in held.text
+    assert "is back when the election runs, that elects no leader" in held.text
     assert election(snapshot, designated(2)).hold == ()

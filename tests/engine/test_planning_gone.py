@@ -224,7 +224,7 @@ def test_nobody_is_left() -> None:
     snapshot = incident(live=(9,), fenced=(1, 2, 3))
     found = refusal(snapshot, without(1, 2, 3))
     assert found.why is Unplanned.REFUSED
-    assert "nobody is left to lead it" in found.reason
+    assert "no replica is left to lead it" in found.reason
 
 
 # What it does not do.

@@ -27,13 +27,13 @@ def test_a_log_that_nobody_had_read_stays_unknown_when_its_broker_is_back() -> N
     assert (found.unread, found.truncated) == ((1,), (1,))
     assert not lost_in_all([found]).nothing
     passed, text = result(BACK, Check.TRUNCATED, planned=UNREAD)
-    assert (passed, "what it gave up is not known" in text) == (Passed.YES, True)
+    assert (passed, "what it truncated is UNKNOWN" in text) == (Passed.YES, True)
 
 
 @pytest.mark.parametrize(
     ("answer", "passed", "words"),
     [
-        (log(1, (2, 110), (3, 150)), Passed.NOT_YET, "its log parts from the leader's at 135, and ends at 150"),
+        (log(1, (2, 110), (3, 150)), Passed.NOT_YET, "its log diverges from the leader's at 135, and ends at 150"),
         (log(1, (2, 110), (4, 130), lineage=None), Passed.UNKNOWN, "cannot be compared"),
         (NotHeard(1, Unheard.TIMED_OUT), Passed.NOT_YET, "1's log was not read"),
         (NotHeard(1, Unheard.NOT_AUTHORIZED), Passed.UNKNOWN, "1's log was not read"),

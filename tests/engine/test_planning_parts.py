@@ -65,11 +65,11 @@ def test_the_last_known_leader_stays_down() -> None:
     made = election(incident(), designated(2))
     assert holds(made) == [(1, HoldReason.LAST_KNOWN_LEADER)]
     assert made.hold[0].text == (
-        "If broker 1 returns before the election, Kafka elects it as the last known leader, whatever its log holds:"
+        "If broker 1 returns before the election, Kafka elects it as the last known leader, even if its log was cut:"
         " the advice is to bring it back instead; for this election keep it down until it is done."
     )
     recommended = election(incident(), Wish(gone=frozenset({1})))
-    assert recommended.hold[0].text.endswith("whatever its log holds: keep it down until this is done.")
+    assert recommended.hold[0].text.endswith("even if its log was cut: keep it down until this is done.")
 
 
 def test_a_dead_elr_member_would_be_elected_first_and_loses_less() -> None:
@@ -77,8 +77,8 @@ def test_a_dead_elr_member_would_be_elected_first_and_loses_less() -> None:
     assert holds(made) == [(1, HoldReason.ISR_OR_ELR)]
     assert made.hold[0].text == (
         "If broker 1 returns before the election, after a clean shutdown Kafka elects it as a member of the ELR, with"
-        " all that was committed; after an unclean one Kafka elects it as the last known leader, whatever its log"
-        " holds: the advice is to bring it back instead; for this election keep it down until it is done."
+        " all that was committed; after an unclean one Kafka elects it as the last known leader, even if its log was"
+        " cut: the advice is to bring it back instead; for this election keep it down until it is done."
     )
 
 
@@ -87,8 +87,8 @@ def test_whoever_stands_before_the_wanted_replica_would_win_an_unclean_election(
     made = election(snapshot, UNCLEAN)
     assert (made.method, holds(made)) == (Method.UNCLEAN, [(1, HoldReason.FIRST_IN_ORDER)])
     assert made.hold[0].text == (
-        "If broker 1 is back when the election runs, that elects it as the first live replica in the assignment,"
-        " whatever its log holds: keep it down until this is done."
+        "If broker 1 is back when the election runs, that elects it as the first live replica in the assignment, even"
+        " if its log holds less: keep it down until this is done."
     )
     for wanted in (2, 3):  # a reordering puts it before 1
         made = election(snapshot, designated(wanted))
@@ -250,7 +250,7 @@ def test_a_return_that_elects_nobody_after_an_unclean_shutdown_has_no_loss_to_co
     assert (back.start, back.elect, back.leader) == (1, None, 1)
     assert back.note == (
         "start broker 1: after a clean shutdown Kafka elects it as a member of the ELR, with all that was committed;"
-        " after an unclean one its return elects nobody, so then designate it"
+        " after an unclean one its return elects no leader, so then designate it"
     )
     assert back.loss is not None
     assert (back.loss.grade, back.loss.committed, back.loss.total) == (Grade.UNKNOWN, None, None)
@@ -263,7 +263,7 @@ def test_a_broker_whose_return_elects_nobody_is_started_and_then_designated() ->
     assert made.loss.total == Bounds(210, 210)
     two, three = made.alternatives[-2:]
     assert (three.election, three.start, three.elect, three.leader) == (ElectionType.DESIGNATION, 3, 3, 3)
-    assert three.note == "start broker 3: while broker 2 is down, its return elects nobody, so then designate it"
+    assert three.note == "start broker 3: while broker 2 is down, its return elects no leader, so then designate it"
     assert three.loss is not None
     assert three.loss.total == Bounds(0, 0)
     assert two.start == 2

@@ -74,9 +74,9 @@ def test_with_it_the_quorum_alone() -> None:
     assert outcome.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
     assert outcome.loss.reason == (
         "the metadata log says that 1 and 2 held everything committed: nothing was committed without them up to its"
-        " offset 210 (00:00:00 UTC), and nothing since; all of them were heard and 1 has the best log: nothing"
-        " committed is lost if fewer than 2 of them lost data; of them 2 alone may have, by an unclean restart up to"
-        " the log's offset 300 (00:00:01 UTC)"
+        " offset 210 (00:00:00 UTC), and nothing since; all of their logs were read and 1 has the most complete one:"
+        " nothing committed is lost if fewer than 2 of them lost data; of them 2 alone may have, by an unclean restart"
+        " up to the log's offset 300 (00:00:01 UTC)"
     )
     assert (made.advice.action, made.advice.replica) == (AdviceAction.DESIGNATE, 1)
     assert made.recovery_quorum == QUORUM

@@ -318,7 +318,7 @@ def test_a_designation_is_not_replaced_by_a_clean_election() -> None:
     other = outcome(found, ElectionType.DESIGNATION, 2)
     assert (other.elected, other.note) == (
         None,
-        "elects nobody: 1 may lead cleanly, and is elected at the next event",
+        "elects no leader: 1 may lead cleanly, and is elected at the next event",
     )
 
 

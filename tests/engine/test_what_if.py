@@ -196,8 +196,8 @@ def test_one_after_the_other_and_in_that_order() -> None:
     assert told(result) == [
         "ISR [1, 2, 3] -> [1, 3]",
         "ISR [1, 3] -> [1], ELR [] -> [3]",
-        "nobody leads any more (it was broker 1), leader epoch 5 -> 6, ISR [1] -> [], ELR [3] -> [1, 3],"
-        " LastKnownELR [] -> [1]",
+        "no leader any more (it was broker 1), leader epoch 5 -> 6, ISR [1] -> [], ELR [3] -> [1, 3], LastKnownELR []"
+        " -> [1]",
         "broker 3 is elected from the ELR, leader epoch 6 -> 7, ISR [] -> [3], ELR [1, 3] -> [1],"
         " LastKnownELR [1] -> []; nothing committed is lost",
     ]

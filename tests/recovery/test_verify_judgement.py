@@ -28,7 +28,7 @@ def test_what_is_well_passes_every_check_once() -> None:
     ("found", "passed", "words"),
     [
         (seen(state={"leader": None, "leader_epoch": 4}), NOT_YET, "not applied yet"),
-        (seen(state={"leader": None, "leader_epoch": 6}), NO, "nobody leads (leader epoch 6, 4 in the plan)"),
+        (seen(state={"leader": None, "leader_epoch": 6}), NO, "no leader (leader epoch 6, 4 in the plan)"),
         (seen(live=frozenset({3})), NOT_YET, "2 is the leader on record (leader epoch 5), and its broker is not live"),
         (WELL, YES, "2 leads, in leader epoch 5"),
         # The preferred leader took over afterwards, with everything that the plan was to keep.
@@ -98,7 +98,7 @@ def test_an_order_without_replicas_that_had_to_leave_is_as_planned() -> None:
     [
         ((), WELL.logs, YES, "no replica had anything to give up"),
         ((Truncation(3, 110, 6),), WELL.logs, YES, "3 gave up its log from 110 on"),
-        ((Truncation(3, 110, 6),), (log(3, *STRAYED), log(2, *LINEAGE)), NOT_YET, "parts from the leader's at 110"),
+        ((Truncation(3, 110, 6),), (log(3, *STRAYED), log(2, *LINEAGE)), NOT_YET, "diverges from the leader's at 110"),
         ((Truncation(1, 110, 6),), WELL.logs, YES, "no live replica had anything to give up; 1 is not live: 6 offsets"),
         ((Truncation(3, 110, 6),), (NotHeard(3, Unheard.STALE, "old"), log(2, *LINEAGE)), NOT_YET, "not read: old"),
         (
@@ -119,7 +119,7 @@ def test_what_followers_were_to_give_up(truncations: Any, logs: Any, passed: Pas
 @pytest.mark.parametrize(
     ("logs", "passed", "words"),
     [
-        (WELL.logs, YES, "nobody had compared its log with that of 2 before the election"),
+        (WELL.logs, YES, "its log was not compared with that of 2 before the election"),
         ((log(3, *STRAYED), log(2, *LINEAGE)), NOT_YET, "3 still holds what the leader lacks"),
     ],
 )
@@ -136,7 +136,7 @@ def test_where_the_elected_log_was_not_read_anybody_may_give_something_up(
     ("changed", "passed", "words"),
     [
         ({}, YES, "ends at 140, and 3 agrees with it"),
-        ({"logs": (log(3, *STRAYED), log(2, *LINEAGE))}, NO, "in the ISR, and its log parts from the leader's at 110"),
+        ({"logs": (log(3, *STRAYED), log(2, *LINEAGE))}, NO, "and its log diverges from the leader's at 110"),
         ({"logs": (log(3, (2, 110), (3, 135)), log(2, *LINEAGE))}, NOT_YET, "135, below the high watermark 138"),
         ({"logs": (log(3, (2, 110), (3, 135), (5, 138)), log(2, *LINEAGE))}, YES, "3 agrees"),
         # It was truncated to before what it had on its disk, and the rest is in remote storage (seen on 4.4.0).

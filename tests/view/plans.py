@@ -106,7 +106,7 @@ LOSSY = PlannedElection(
             ElectionType.DESIGNATION,
             1,
             Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5), truncations=(Truncation(2, 130, 5),)),
-            "start broker 1: its return elects nobody, so then designate it",
+            "start broker 1: its return elects no leader, so then designate it",
             start=1,
             leader=1,
             rescue=("rescue", "dump", "orders:1", "--elect", "1", "--out", "orders-1-lost-to-1.kelr-rescue"),

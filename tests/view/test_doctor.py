@@ -123,7 +123,7 @@ def test_why_it_matters_and_the_facts_of_the_cluster_are_there_on_demand() -> No
         printed([BY_ID["rf-one"].finding("x")], width=80),
         printed([BY_ID["rf-one"].finding("x")], width=80, format=OutputFormat.WIDE),
     )
-    for text in ("Why: When its broker goes", "metadata.version", "state directory", "PASSED    no-controller"):
+    for text in ("Why: Without its broker", "metadata.version", "state directory", "PASSED    no-controller"):
         assert (text in wide, text in short) == (True, False), text
 
 

@@ -115,8 +115,8 @@ def test_an_election_is_told_in_sentences_on_demand() -> None:
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "  instead   longest_log_balanced: elects no leader now. Waits for the log of 1.",
         "            kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
-        "  instead   Start broker 1: its return elects nobody, so then designate it. Lost: 5 offsets; 0 to 5",
-        "            of them committed. It truncates 5 offsets of broker 2, from 130 on: save them first.",
+        "  instead   Start broker 1: its return elects no leader, so then designate it. Lost: 5 offsets; 0 to",
+        "            5 of them committed. It truncates 5 offsets of broker 2, from 130 on: save them first.",
         "            kelr rescue dump orders:1 --elect 1 --out orders-1-lost-to-1.kelr-rescue -b kafka-1:9092",
         "            kelr elect --election-type designation --designate 1 orders:1 -b kafka-1:9092",
     ]

@@ -50,8 +50,8 @@ def _single_replica(case: Case, _situation: Situation) -> Iterator[Damage]:
     (only,) = case.state.replicas
     yield Damage(
         DamageKind.SINGLE_REPLICA,
-        f"Nobody else has it: only broker {only}, or its disk in a machine that takes over its node.id, brings the"
-        " records back. No election helps, and without the disk all of them are lost.",
+        f"Only broker {only} has these records: start it, or put its disk into a machine that takes over its node.id."
+        " No election helps, and without the disk all of them are lost.",
     )
 
 
@@ -204,7 +204,7 @@ def _remote_storage(case: Case, _situation: Situation) -> Iterator[Damage]:
     yield Damage(DamageKind.REMOTE_STORAGE, " ".join((known, *told)) if fates else f"{known}{_LEADS}")
 
 
-_LEADS = " Whoever leads keeps of it what its own log goes on from; Kafka deletes the rest there."
+_LEADS = " Each leader keeps only what its own log continues from; Kafka deletes the rest there."
 
 
 def _remote_end(log: ReplicaLog) -> int:

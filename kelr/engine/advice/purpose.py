@@ -46,7 +46,7 @@ _TRANSACTION_STATE = Purpose(
     under_min_isr="Producers whose transactional.id hashes to this partition can neither begin nor end a transaction"
     " until min ISR is met.",
     lost="A lost prepared commit undoes a transaction whose producer was told that it is committed, in every partition"
-    " that has no marker yet; if its beginning is lost too, nobody ends it, and it hangs there.",
+    " that has no marker yet; if its beginning is lost too, nothing ends it, and it hangs there.",
     afterwards=f"kafka-transactions.sh {STOCK_CONNECTION} find-hanging --broker-id N",
 )
 _SHARE_GROUP_STATE = Purpose(
@@ -65,8 +65,7 @@ _REMOTE_LOG_METADATA = Purpose(
     " local disks fill.",
     under_min_isr="Segments of the tiered partitions that hash here cannot be moved to remote storage until min ISR is"
     " met: local disks fill.",
-    lost="Segments in remote storage whose metadata is lost are still there, and nobody finds them to be read or"
-    " deleted.",
+    lost="Segments in remote storage whose metadata is lost are still there, but can be neither read nor deleted.",
 )
 _METADATA_WORDS = (
     "The controllers elect this log's leader among themselves, by votes (Raft): no ISR, ELR or election type decides,"

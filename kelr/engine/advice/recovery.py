@@ -156,7 +156,7 @@ def _better_outside(case: Case, quorum: tuple[int, ...]) -> tuple[tuple[int, ...
     best = best_absent(case)
     if best is None or best in quorum or not case.logs.ranked.keys() >= {*quorum}:
         return (), "Start"
-    why = "the recovery counts whoever is live, and of the logs that were read its own is the best"
+    why = "only live replicas count in the recovery, and of the logs that were read its own is the most complete"
     return (best,), f"Start broker {best} first: {why}. Then start"
 
 
@@ -189,8 +189,8 @@ def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
         return AdviceAction.WAIT, text, ()
     best = case.logs.best
     text = (
-        "Start the replica with the best log first: the strategy is aggressive, so whoever answers first is elected"
-        f"{and_the_others_truncate(case)}."
+        "Start the replica with the most complete log first: the strategy is aggressive, so Kafka elects the first to"
+        f" answer{and_the_others_truncate(case)}."
     )
     if best is not None:
         text += f" Of the logs that are known, that is the one of {best.replica}."

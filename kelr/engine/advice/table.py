@@ -540,8 +540,8 @@ def _pending(case: Case, found: Findings) -> Advice:
     if unclean is None or unclean.elected != found.elected or unclean.elected_by != found.elected_by:
         return advice
     until = (
-        f"Waiting: worth it for a minute, since nothing tells when that event comes. After that ask for it: an unclean"
-        f" election elects {found.elected} by the same rule ({found.elected_by}), which it asks first."
+        "Waiting: a minute at most, since nothing shows when that event comes. Then run an unclean election: it elects"
+        f" {found.elected} by the same rule ({found.elected_by}), which it asks first."
     )
     return replace(advice, until=until, elect=unclean_election(case))
 
@@ -566,7 +566,7 @@ def _unclean_pending(case: Case, found: Findings) -> Advice:
         f"Kafka's periodic task elects {found.elected}, which has the most complete"
         f" log that was read: run kelr explain again."
     )
-    until = "Waiting: worth it for unclean.leader.election.interval.ms (default: 5 minutes)."
+    until = "Waiting: at most unclean.leader.election.interval.ms (default: 5 minutes)."
     return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
 
 

@@ -13,8 +13,8 @@ from kelr.engine.words import agree, brokers, joined
 from kelr.model import Advice, AdviceAction, Loss, Outcome
 
 UNTIL_FENCED = (
-    "Waiting: worth it for broker.session.timeout.ms (default: 9 s): by then the controller has fenced a broker that is"
-    " gone."
+    "Waiting: at most broker.session.timeout.ms (default: 9 s): by then the controller has fenced a broker that is"
+    " down."
 )
 
 

@@ -78,7 +78,7 @@ NO_CONTROLLER = Check(
     "no-controller",
     _CRITICAL,
     "no controller that leads and answers",
-    "nobody is elected and no ISR changes, or a controller elects that these brokers do not reach. What they tell is"
+    "Kafka elects no leader and changes no ISR, or a controller does that these brokers do not reach. Brokers show"
     " what they knew last: nothing is known to be well",
     Looks.CLUSTER,
 )
@@ -153,7 +153,7 @@ ELR_OFF = Check(
 ELR_UNKNOWN = Check(
     "elr-unknown",
     _WARNING,
-    "feature levels that nobody tells",
+    "feature levels that are not known",
     "whether ELR is on decides who is elected, and kelr has to assume",
     Looks.CLUSTER,
 )
@@ -204,8 +204,8 @@ STATIC_MIN_ISR = Check(
     "static-min-isr",
     _WARNING,
     "min.insync.replicas in brokers' files that does not hold",
-    "with ELR on the cluster's dynamic default is what counts, so whoever reads the file, or changes it, is misled;"
-    " kafka-configs.sh refuses a value for one broker",
+    "with ELR on only the cluster's dynamic default counts, so the value in the file misleads; kafka-configs.sh"
+    " refuses a value for one broker",
     Looks.BROKER_CONFIGS,
 )
 MIN_ISR_UNEVEN = Check(
@@ -270,7 +270,7 @@ RF_ONE = Check(
     "rf-one",
     _WARNING,
     "partitions with a single replica",
-    "when its broker goes nobody leads, and when its disk goes everything is lost",
+    "without its broker there is no leader, and without its disk everything is lost",
     Looks.PARTITIONS,
 )
 RF_TWO = Check(
@@ -306,7 +306,8 @@ REASSIGNMENT = Check(
     "reassignment",
     _NOTE,
     "reassignments under way",
-    "an election may complete them and drop the replicas that are on their way out; kelr designates nobody meanwhile",
+    "an election may complete them and drop the replicas that are on their way out; kelr designates no replica"
+    " meanwhile",
     Looks.PARTITIONS,
 )
 

@@ -66,7 +66,7 @@ def _elr_off(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     features = facts.cluster.features
     supported, level = supported_by_all(facts), features.metadata_version
     if supported is None:
-        yield of.ELR_OFF.not_checked("nobody tells what the brokers' software supports")
+        yield of.ELR_OFF.not_checked("what the brokers' software supports is not known")
         return
     if supported.get(ELR_FEATURE, 0) < 1:
         # Nothing that anybody could switch on; the upgrade that it takes is not for doctor to press.
@@ -134,7 +134,7 @@ def supported_by_all(facts: CheckupFacts) -> Mapping[str, int] | None:
 def _behind(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     supported, finalized = supported_by_all(facts), facts.cluster.features.finalized or {}
     if not supported:
-        yield of.FEATURES_BEHIND.not_checked("nobody tells what the brokers' software supports")
+        yield of.FEATURES_BEHIND.not_checked("what the brokers' software supports is not known")
         return
     # ELR has a check of its own; kraft.version cannot be lowered again, and what kelr does not know of is not advised.
     behind = {

@@ -55,7 +55,7 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     silence = facts.cluster.controller_silence
     if silence is None:
         if facts.cluster.controller is None:
-            yield of.NO_CONTROLLER.not_checked("nobody told which controller leads")
+            yield of.NO_CONTROLLER.not_checked("no broker told which controller leads")
         return
     yield of.NO_CONTROLLER.finding(
         f"no controller answers ({silence})",
@@ -129,7 +129,7 @@ def _followers(facts: CheckupFacts, quorum: Quorum, now_ms: int) -> Iterator[Fin
 
 def _clock(quorum: Quorum, now_ms: int) -> Iterator[Finding | NotChecked]:
     if quorum.asked_ms is None or quorum.answered_ms is None:
-        yield of.CLOCK_OFF.not_checked("nobody noted when it was asked")
+        yield of.CLOCK_OFF.not_checked("the time of the request was not noted")
         return
     # The controller wrote its time between asking and answer, whatever it was doing.
     off_ms = max(quorum.asked_ms - now_ms, now_ms - quorum.answered_ms, 0)
@@ -184,7 +184,7 @@ def _directories(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
                 brokers=[one.broker],
                 commands=[("describe", "--offline", "--broker", str(one.broker))],
                 caution="replace the disk and restart the broker: it copies the replicas anew from their leaders; kelr"
-                " explain says first whether a partition has nobody else",
+                " explain shows first whether a partition has other replicas",
             )
     if silent:
         yield of.LOG_DIR_OFFLINE.not_checked(silent_words([one for one, _ in silent], [why for _, why in silent]))
@@ -220,8 +220,8 @@ def _rebalance(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         yield of.AUTO_REBALANCE.finding(
             f"{_REBALANCE} is true on {broker_words(sorted(on))}",
             brokers=sorted(on),
-            caution="the controllers go by their own files, which nobody tells; the default is true. kelr restores the"
-            " order of replicas after a designation, so that this moves the leader back once that one is in sync",
+            caution="the controllers go by their own files, which no request shows; the default is true. kelr restores"
+            " the order of replicas after a designation, so that this moves the leader back once that one is in sync",
         )
     if silent is not None:
         yield of.AUTO_REBALANCE.not_checked(silent)
@@ -265,7 +265,7 @@ def throttle_checks(
         yield of.THROTTLE_LEFT.not_checked(silent)
     yield from not_read
     if moving is None and (rates or shared or named):
-        yield of.THROTTLE_LEFT.not_checked("throttles are set, and nobody tells whether a reassignment is under way")
+        yield of.THROTTLE_LEFT.not_checked("throttles are set; whether a reassignment is under way is not known")
     if moving is not False:
         return
     if shared:

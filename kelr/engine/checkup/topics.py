@@ -140,7 +140,7 @@ def _aggressive(topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
     source = topic.config.unclean_leader_election_source
     what = f"{_STRATEGY} is aggressive for {topic.name}"
     command = topic_config(topic.name, _STRATEGY, "balanced")
-    caution = "where nobody leads now, it then waits for every member of LastKnownELR"
+    caution = "a leaderless partition then waits for every member of LastKnownELR"
     if topic.config.recovery_strategy is None:
         what = f"{_UNCLEAN} is true for {topic.name} ({_where(source)}), which means {_STRATEGY}=aggressive"
         caution += f"; KIP-966 deprecates {_UNCLEAN}, and {_STRATEGY} stands above it"
@@ -160,7 +160,7 @@ def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Findin
         return _aggressive(topic, numbers)
     source = topic.config.unclean_leader_election_source
     what = f"unclean.leader.election.enable is true for {topic.name} ({_where(source)})"
-    caution = "where nobody leads now, nobody is elected uncleanly by itself any more"
+    caution = "Kafka then elects no unclean leader by itself, for partitions that are leaderless now either"
     command: Command = fixes.default_config(_UNCLEAN, "false")
     if source is ConfigSource.TOPIC:
         command = topic_config(topic.name, _UNCLEAN, "false")
@@ -321,7 +321,7 @@ def _where(source: ConfigSource) -> str:
         ConfigSource.BROKER: "a broker's dynamic config",
         ConfigSource.STATIC: "the brokers' files",
         ConfigSource.DEFAULT: "Kafka's own default",
-        ConfigSource.UNKNOWN: "nobody tells where it is set",
+        ConfigSource.UNKNOWN: "where it is set is not known",
     }[source]
 
 

@@ -66,12 +66,12 @@ def returns_of(subject: Subject, kind: ElectionType, gone: Collection[int]) -> I
 def _unknown(subject: Subject, replica: int) -> Loss:
     """The loss where only a clean return elects somebody, and nobody knows whether it would be one."""
     unheard = tuple(one for one in subject.state.replicas if one not in subject.case.logs.ranked)
-    reason = f"how broker {replica} stopped is not known, and after an unclean shutdown its return elects nobody"
+    reason = f"how broker {replica} stopped is not known, and after an unclean shutdown its return elects no leader"
     return Loss(Grade.UNKNOWN, unheard=unheard, reason=reason)
 
 
 def _start(subject: Subject, returns: Sequence[Forecast]) -> str:
-    """``start broker 3: its return elects nobody, so then designate it``."""
+    """``start broker 3: its return elects no leader, so then designate it``."""
     ways = {one.clean: _what_follows(subject, one) for one in returns}
     what = ways[min(ways)]
     if len(set(ways.values())) > 1:
@@ -81,7 +81,7 @@ def _start(subject: Subject, returns: Sequence[Forecast]) -> str:
 
 def _what_follows(subject: Subject, forecast: Forecast) -> str:
     if forecast.elected is None:
-        nobody = f"{while_others_are_down(subject.case, forecast.replica)}its return elects nobody"
+        nobody = f"{while_others_are_down(subject.case, forecast.replica)}its return elects no leader"
         return nobody + (", so then designate it" if forecast.leads is not None else "")
     proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
     return f"Kafka elects {who_is_elected(forecast)}{', with all that was committed' if proven else ''}"

@@ -199,7 +199,7 @@ def _preferred(subject: Subject) -> Choice | NotPlanned:
     if leader is not None and leader == first and subject.live_leader == first:
         return not_needed(subject, f"Broker {first}, the preferred replica, leads.")
     if outcome is None or outcome.elected is None or outcome.elected_by is None:
-        return refused(subject, f"A preferred election elects nobody. {_why_not_preferred(subject)}".rstrip())
+        return refused(subject, f"A preferred election elects no leader. {_why_not_preferred(subject)}".rstrip())
     if outcome.elected == leader:
         return refused(subject, f"Broker {leader} would go on leading. {_why_not_preferred(subject)}".rstrip())
     if outcome.elected not in subject.case.electable:
@@ -265,13 +265,13 @@ def _nobody(subject: Subject, kind: ElectionType, outcome: Outcome | None) -> st
             silence = "; ".join(f"{replica}: {_why_unheard(subject, replica)}" for replica in missing)
             whole = ids(sorted(quorum))
             return (
-                f"A balanced election hears the whole recovery quorum {whole} first, and {joined(missing)}"
+                f"A balanced election needs every log of the recovery quorum {whole}, and {joined(missing)}"
                 f" {'was' if len(missing) == 1 else 'were'} not read ({silence})."
             )
     words = kind_in_words(kind)
     if outcome is not None and elects_by_unread_logs(subject.decision, outcome):
         return f"Whom {words} elects is not known here: {outcome.note}."
-    return f"{words[:1].upper()}{words[1:]} elects nobody. {note}".rstrip()
+    return f"{words[:1].upper()}{words[1:]} elects no leader. {note}".rstrip()
 
 
 def _why_unheard(subject: Subject, replica: int) -> str:
@@ -289,7 +289,7 @@ def _with_enough_heard(subject: Subject, choice: Choice, wish: Wish) -> Choice |
         return choice
     return refused(
         subject,
-        f"The logs of {plural(heard, 'replica')} of {len(subject.state.replicas)} were heard, and {asked} were asked"
+        f"The logs of {plural(heard, 'replica')} of {len(subject.state.replicas)} were read, and {asked} were asked"
         " for.",
     )
 

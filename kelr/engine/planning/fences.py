@@ -227,7 +227,7 @@ def _outcome(planned: PlannedElection, subject: Subject) -> Iterator[Difference]
             "elects",
             str(planned.elect),
             _who(elected),
-            f"The planned requests would make {_who(elected, 'nobody')} the leader now.",
+            f"The planned requests would elect {_who(elected, 'no leader')} now.",
         )
 
 
@@ -310,8 +310,8 @@ def _members(brokers: set[int]) -> str:
     return ", ".join(map(str, sorted(brokers)))
 
 
-def _who(broker: int | None, nobody: str = "none") -> str:
-    return nobody if broker is None else str(broker)
+def _who(broker: int | None, none: str = "none") -> str:
+    return none if broker is None else str(broker)
 
 
 def _known(value: object) -> str:

@@ -62,8 +62,8 @@ def without_the_gone(subject: Subject, gone: frozenset[int]) -> Designate | NotP
     if len(missing) == len(subject.state.replicas):
         return refused(
             subject,
-            f"All its replicas ({ids(missing)}) were said to be gone for good: nobody is left to lead it. What a disk"
-            " still holds, kelr rescue dump --log-dir saves.",
+            f"All its replicas ({ids(missing)}) were said to be gone for good: no replica is left to lead it. What a"
+            " disk still holds, kelr rescue dump --log-dir saves.",
         )
     case = _left_of(subject.case, gone)
     found = _findings(subject, case, gone)
@@ -199,6 +199,5 @@ def _said(missing: list[int]) -> str:
 def _under_kip966(subject: Subject, missing: list[int]) -> str:
     return (
         f"{_said(missing)} Under the rules {subject.case.rules.name} the recovery manager elects by the logs that it"
-        " hears: ask for longest_log_aggressive. The advice for all replicas is:"
-        f" {subject.decision.advice.text}"
+        f" reads: ask for longest_log_aggressive. The advice for all replicas is: {subject.decision.advice.text}"
     )

@@ -85,8 +85,8 @@ def _judged(one: OpenTransaction, now_ms: int) -> tuple[Passed, str]:
         return Passed.NOT_YET, f"{opened}; its coordinator ({one.state}) is sending the marker that ends it"
     if one.coordinated is Coordinated.FORGOTTEN:
         knows = f"has it as {one.state}, without this partition" if one.state else "knows no such producer"
-        return Passed.NO, f"{opened}, and hangs: its coordinator {knows}, so that nobody will end it"
-    unread = one.unread or Unread("nobody could tell")
+        return Passed.NO, f"{opened}, and hangs: its coordinator {knows}, so nothing will end it"
+    unread = one.unread or Unread("no request showed it")
     lacking = f" (needs {unread.acl})" if unread.acl else ""
     passed = Passed.NOT_YET if unread.passing else Passed.UNKNOWN
     return passed, f"{opened}; whether its producer is alive is not known: {unread.error}{lacking}"

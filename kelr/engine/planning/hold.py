@@ -91,7 +91,7 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     if by is None:
         return _nobody_then(subject, method, replica, found)
     how = "" if len(set(found.values())) == 1 else f" after {'a clean' if clean else 'an unclean'} shutdown"
-    what = f"that elects {_who(replica, leader, by)}{', whatever its log holds' if by is ElectedBy.UNCLEAN else ''}"
+    what = f"that elects {_who(replica, leader, by)}{', even if its log holds less' if by is ElectedBy.UNCLEAN else ''}"
     text = f"If broker {replica} is back{how} when the election runs, {what}: {_KEEP_IT_DOWN}."
     return HoldDown(replica, _REASONS[by], text)
 
@@ -120,7 +120,7 @@ def _nobody_then(
     backs = (after_return(subject.case, replica, clean=clean) for clean, (leader, _) in found.items() if leader is None)
     if not by_requests or not any(back.state.leader is None for back in backs):
         return None
-    text = f"If broker {replica} is back when the election runs, that elects nobody: {_KEEP_IT_DOWN}."
+    text = f"If broker {replica} is back when the election runs, that elects no leader: {_KEEP_IT_DOWN}."
     return HoldDown(replica, HoldReason.LAST_KNOWN_LEADER, text)
 
 
@@ -184,9 +184,9 @@ def _text(subject: Subject, choice: Choice, forecasts: Sequence[Forecast]) -> st
 
 
 def _what_is_elected(choice: Choice, forecast: Forecast) -> str:
-    """``Kafka elects it as a member of the ELR, with all that was committed``; ``nobody is elected``."""
+    """``Kafka elects it as a member of the ELR, with all that was committed``; ``its return elects no leader``."""
     if forecast.elected is None:
-        return "its return elects nobody"
+        return "its return elects no leader"
     less = f", which loses less than electing {choice.elect}" if loses_less(forecast.loss, choice.loss) else ""
     return f"Kafka elects {who_is_elected(forecast)}{_holding(forecast) or _whatever(forecast) or less}"
 
@@ -209,7 +209,7 @@ def _holding(forecast: Forecast) -> str:
 def _whatever(forecast: Forecast) -> str:
     """Nothing where its log is known: the loss is counted then."""
     known = forecast.loss is not None and forecast.loss.counted
-    return "" if known else ", whatever its log holds"
+    return "" if known else ", even if its log was cut"
 
 
 def loses_less(one: Loss | None, other: Loss) -> bool:

@@ -95,8 +95,8 @@ def _elects_another(
     outcome = subject.designation(planned.elect) if named else subject.outcome(asked_of_kafka(planned))
     elected = None if outcome is None else outcome.elected
     if elected != planned.elect:
-        who = "nobody" if elected is None else f"broker {elected}"
-        text = f"the election would make {who} the leader now: the brokers that are live have changed meanwhile"
+        who = "no leader" if elected is None else f"broker {elected}"
+        text = f"the election would elect {who} now: the brokers that are live have changed meanwhile"
         yield Difference("elects", str(planned.elect), "none" if elected is None else str(elected), text)
 
 

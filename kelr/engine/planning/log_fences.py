@@ -182,7 +182,7 @@ def _lost_now(planned: PlannedElection, subject: Subject, now: Loss) -> Differen
     total = before.total or (Bounds(0) if before.grade is Grade.PROVEN_NONE else None)
     if total is None or now.total is None:
         return None
-    why = "now: a better log was heard than when the plan was made"
+    why = "now: a more complete log was read than when the plan was made"
     if now.total.at_least > total.at_least:
         text = f"Electing {elect} would lose more offsets {why}."
         return Difference("loss", str(total), str(now.total), text)
@@ -221,7 +221,7 @@ def _too_few_heard(planned: PlannedElection, subject: Subject) -> Iterator[Diffe
             "heard",
             str(then),
             str(heard),
-            f"The logs of {plural(heard, 'replica')} were heard, and {asked} are needed.",
+            f"The logs of {plural(heard, 'replica')} were read, and {asked} are needed.",
         )
 
 

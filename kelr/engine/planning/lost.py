@@ -363,7 +363,7 @@ def _lost_by(
     if leader is None:
         if recorded is None and not led_since(planned.evidence.leader, before, epoch):
             return None
-        why = "an election came after the plan, and nobody leads now"
+        why = "an election came after the plan, and there is no leader now"
         return replace(_unknown(planned, why), unsure=recorded is None)
     logs = rank_logs(state, seen.logs)
     kept, held = kept_up_to(planned, logs.heard.get(leader)), planned_log_end(planned)

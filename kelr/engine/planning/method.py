@@ -64,7 +64,8 @@ def obstacle(subject: Subject, method: Method) -> str | None:
         return None
     if case.rules.recovers:
         return (
-            f"Under the rules {case.rules.name} a reordering designates nobody: an unclean election goes by logs there."
+            f"Under the rules {case.rules.name} a reordering designates no replica: an unclean election goes by logs"
+            " there."
         )
     return _reassignment(subject) or _unknown_reassignment(subject)
 

@@ -8,7 +8,7 @@ from kelr.engine.planning.saved import NOTHING_SAVED, SavedOfLoss
 from kelr.model import Check, Finding, LogAnswer, PartitionState, Passed, PlannedElection
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 
-NOT_ASKED = Unread("nobody asked")
+NOT_ASKED = Unread("not asked")
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,8 @@ def _limits(plan: Plan, reordered: Sequence[PlannedElection], unclean: Sequence[
         )
     if unclean:
         yield (
-            "kafka-leader-election.sh elects whom Kafka's rules find, and reports success whoever that is: read who"
-            " leads afterwards."
+            "kafka-leader-election.sh elects by Kafka's rules, and reports success for any replica: check the leader"
+            " afterwards."
         )
     if reordered:
         yield (

@@ -86,11 +86,11 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
     if leader is None:
         if epoch <= planned.evidence.leader_epoch:
             tried = f", and it was refused: {seen.refusal}" if seen.refusal else ""
-            text = f"nobody leads, as before the plan (leader epoch {epoch}){tried}: {NOT_APPLIED}"
+            text = f"no leader, as before the plan (leader epoch {epoch}){tried}: {NOT_APPLIED}"
             return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
         text = (
-            f"nobody leads (leader epoch {epoch}, {planned.evidence.leader_epoch} in the plan): whoever led since"
-            " is gone again"
+            f"no leader (leader epoch {epoch}, {planned.evidence.leader_epoch} in the plan): the leader elected since"
+            " is offline again"
         )
         return finding_of(planned, Check.LEADER, Passed.NO, text, f"kelr explain {planned.address}")
     if leader not in seen.live:

@@ -148,12 +148,12 @@ def _came_back(
     if agreed is None:
         return Passed.UNKNOWN, f"{replica}'s log and the leader's cannot be compared"
     if agreed < end:
-        parts = f"its log parts from the leader's at {agreed}, and ends at {end}"
-        return Passed.NOT_YET, f"{replica} still holds what the leader lacks, and gives it up: {parts}"
-    why = "read its log" if replica in planned.loss.unheard else f"compared its log with that of {planned.elect}"
-    told = f"what it gave up is not known: nobody had {why} before the election"
+        parts = f"its log diverges from the leader's at {agreed}, and ends at {end}"
+        return Passed.NOT_YET, f"{replica} still holds what the leader lacks, and will truncate it: {parts}"
+    how = "read" if replica in planned.loss.unheard else f"compared with that of {planned.elect}"
+    told = f"what it truncated is UNKNOWN: its log was not {how} before the election"
     if saved is not None:
-        told = f"what it gave up, as its log was read, is saved in {saved}"
+        told = f"what it truncated, as its log was read, is saved in {saved}"
     return Passed.YES, f"{replica} holds nothing that the leader lacks; {told}"
 
 
@@ -181,7 +181,7 @@ def _cut(truncation: Truncation, leader: int, logs: KnownLogs) -> tuple[Passed, 
     if agreed < logs.ranked[replica].log_end:
         return (
             Passed.NOT_YET,
-            f"{replica} still holds what it is to give up: its log parts from the leader's at {agreed}",
+            f"{replica} still holds what it is to give up: its log diverges from the leader's at {agreed}",
         )
     return Passed.YES, f"{replica} gave up its log from {truncation.from_offset} on"
 
@@ -238,7 +238,7 @@ def _agrees(planned: PlannedElection, replica: int, leader: int, seen: Seen, log
         return Passed.UNKNOWN, f"{replica}'s log and the leader's cannot be compared"
     follower = logs.ranked[replica]
     if agreed < min(follower.log_end, logs.ranked[leader].log_end):
-        return Passed.NO, f"{replica} is in the ISR, and its log parts from the leader's at {agreed}"
+        return Passed.NO, f"{replica} is in the ISR, and its log diverges from the leader's at {agreed}"
     late = begins_later(follower, logs.ranked[leader])
     if late and follower.log_start == planned_log_end(planned):
         return Passed.NO, late

@@ -35,14 +35,14 @@ def _why(subject: Subject, choice: Choice) -> str:
         return f"Broker {elect} has the best log of the recovery quorum {quorum}{source}{held}."
     if choice.kind is ElectionType.LONGEST_LOG_AGGRESSIVE:
         heard = [replica for replica in subject.case.live if replica in subject.case.logs.ranked]
-        return f"Broker {elect} has the best log of the live replicas that were heard, {joined(heard)}{held}."
+        return f"Broker {elect} has the most complete log of the live replicas that were read, {joined(heard)}{held}."
     if choice.by in {ElectedBy.ISR, ElectedBy.ELR}:
         return f"Kafka elects broker {elect}: the first live member of the {choice.by.upper()}{held}."
     if choice.by is ElectedBy.LAST_KNOWN_LEADER:
-        return f"Kafka elects broker {elect}, the last known leader, whatever its log holds{held}."
+        return f"Kafka elects broker {elect}, the last known leader, even if its log was cut{held}."
     if choice.by is ElectedBy.LONGEST_LOG:
         return f"The recovery manager elects broker {elect}: the best log of those that answered{held}."
-    return f"Kafka elects broker {elect}: the first live replica in the assignment, whatever its log holds{held}."
+    return f"Kafka elects broker {elect}: the first live replica in the assignment, even if its log holds less{held}."
 
 
 def _held(log: ReplicaLog | None) -> str:

@@ -90,6 +90,6 @@ def _designation(case: Case, replica: int) -> Outcome:
     if other == replica:
         loss = loss_of_electing(case, replica)
         return Outcome(ElectionType.DESIGNATION, replica, ElectedBy.DESIGNATION, (step,), loss, designate=replica)
-    note = f"elects nobody: {other} may lead cleanly, and is elected at the next event" if other is not None else ""
+    note = f"elects no leader: {other} may lead cleanly, and is elected at the next event" if other is not None else ""
     steps = (step, *steps_of(case, change.ballot, asked_for=True))
     return Outcome(ElectionType.DESIGNATION, None, steps=steps, designate=replica, note=note)

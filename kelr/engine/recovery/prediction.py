@@ -20,6 +20,7 @@ from kelr.controller import (
 )
 from kelr.controller.election import UNCLEAN_RECOVERY
 from kelr.engine.case import Case
+from kelr.engine.loss_words import not_read
 from kelr.engine.rule_docs import (
     ANY_REPLICA_HEARD,
     BEST_LOG,
@@ -157,13 +158,11 @@ def _questions(case: Case, recovery: Recovery) -> Iterator[Step]:
         yield _quorum_live(case, recovery)
         if recovery.not_live:
             return
-        missing = f"; {brokers(recovery.unheard)} not heard" if recovery.unheard else "; all heard"
+        missing = f"; {not_read(recovery.unheard)}" if recovery.unheard else "; all logs read"
         yield RECOVERY_QUORUM_HEARD.step(not recovery.unheard, f"recovery quorum {ids(recovery.quorum)}{missing}")
     else:
         live = tuple(replica for replica in case.live if replica in heard)
-        yield ANY_REPLICA_HEARD.step(
-            bool(live), f"heard and live: {ids(live)}" if live else "no live replica was heard"
-        )
+        yield ANY_REPLICA_HEARD.step(bool(live), f"live, and log read: {ids(live)}" if live else "no live log was read")
     if recovery.choice is not None:
         yield BEST_LOG.step(True, f"{recovery.choice}: {_log_in_words(heard[recovery.choice])}")
 
@@ -200,12 +199,15 @@ def _evidence(case: Case, recovery: Recovery, *, by_hand: bool) -> str:
             name, members = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
             return f"{why}: asked only when ISR and ELR are both empty; {name} is {ids(members)}"
         case Standing.WAITS_FOR_OPERATOR:
-            return f"{why}: nobody is elected before an operator says so"
+            return f"{why}: no leader is elected before an operator says so"
         case Standing.READY:
             others = rivals(case, recovery)
-            undecided = f"; {joined(others)} {agree(len(others), 'is', 'are')} live and not heard" if others else ""
-            return f"{why}: broker {recovery.choice} has the best log of the live replicas that were heard{undecided}"
+            undecided = f"; {joined(others)} {agree(len(others), 'is', 'are')} live and not read" if others else ""
+            return (
+                f"{why}: broker {recovery.choice} has the most complete log of the live replicas that were"
+                f" read{undecided}"
+            )
         case Standing.WAITS_FOR_QUORUM:
-            return f"{why}: nobody is asked before every member of the recovery quorum is live"
+            return f"{why}: no replica is asked before every member of the recovery quorum is live"
         case _:
             return f"{why}: the replicas are asked for their logs"

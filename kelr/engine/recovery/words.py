@@ -70,5 +70,5 @@ def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     if known is not None and len(known) == 1 and snapshot.cluster.partitions_source not in _KEEPS_THE_SET:
         yield (
             f"LastKnownELR is {ids(known)}: Kafka 4.x keeps the last known leader there, and not the KIP's set of lost"
-            " ELR members: a recovery would go by it alone, and whoever else may hold more would not be waited for"
+            " ELR members: a recovery would go by it alone, and not wait for others that may hold more"
         )

@@ -79,7 +79,7 @@ def change_in_words(
 
 def _leader(before: PartitionState, after: PartitionState, elected_by: ElectedBy | None) -> Iterator[str]:
     if after.leader is None and before.leader is not None:
-        yield f"nobody leads any more (it was broker {before.leader})"
+        yield f"no leader any more (it was broker {before.leader})"
     elif after.leader is not None and (after.leader != before.leader or elected_by is not None):
         again = " again" if after.leader == before.leader else ""
         yield f"broker {after.leader} is elected{again}{_BY.get(elected_by, '') if elected_by else ''}"
