@@ -62,3 +62,15 @@ class LazyCommand(typer.core.TyperCommand):
 def load(registered: Registered) -> Any:
     """Import the command, or the group of commands, itself."""
     return typer.main.get_command(import_module(registered.where).app)
+
+
+def commands_with(option: str) -> list[str]:
+    """The commands that take an option: for who typed it behind another one. Their modules are all imported."""
+    found: list[str] = []
+    left = [((one.name,), load(one)) for one in COMMANDS]
+    while left:
+        path, command = left.pop(0)
+        left[:0] = [((*path, name), inner) for name, inner in getattr(command, "commands", {}).items()]
+        if not command.hidden and any(option in parameter.opts for parameter in command.params):
+            found.append(" ".join(("kelr", *path)))
+    return found

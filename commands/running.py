@@ -14,6 +14,7 @@ import typer
 
 from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
+from kelr.commands.registry import commands_with
 from kelr.errors import ExitCode, KelrError, UsageError
 from kelr.interrupts import is_pending
 from kelr.view.streams import prepare_streams
@@ -101,7 +102,10 @@ def _misused(error: Any) -> int:
     """Typer's own complaints, in kelr's words and with kelr's exit code."""
     message = error.format_message().rstrip(".").replace("Value error, ", "", 1)  # pydantic's words
     if message:  # else nothing was typed, and the help has been shown
-        _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {error.ctx.command_path} --help"])
+        option = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None  # there is none such
+        others = commands_with(option) if option else []
+        also = f"; {option} is an option of {', '.join(others)}" if others else ""
+        _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {error.ctx.command_path} --help{also}"])
     return int(ExitCode.USAGE)
 
 

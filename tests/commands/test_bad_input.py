@@ -82,6 +82,17 @@ def test_contradictions(kelr: Kelr, arguments: list[str], message: str) -> None:
     [
         (["descrbe"], "no such command 'descrbe'", "kelr --help"),
         (["describe", "--nope"], "no such option: --nope", "kelr describe --help"),
+        (
+            ["explain", "--leaderless"],
+            "no such option: --leaderless",
+            "kelr explain --help; --leaderless is an option of kelr describe",
+        ),
+        (
+            ["explain", "--log-dir", "x"],
+            "no such option: --log-dir",
+            "kelr explain --help; --log-dir is an option of kelr log-info, kelr recover collect, kelr rescue dump, "
+            "kelr snapshot",
+        ),
         (["describe", "-o", "xml"], "'xml' is not one of", "kelr describe --help"),
         (["describe", "--limit", "0"], "--limit", "kelr describe --help"),
         (["describe", "--situation", "fine"], "'fine' is not one of", "kelr describe --help"),
