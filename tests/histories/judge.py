@@ -157,10 +157,29 @@ class Judge:
                 before[at].replicas,
                 *fate.orders.get(at, ()),
                 *self.kept.get(at, ()),
-                *_given_twice(cluster, at),
+                *self._undetected(cluster, at),
             }
             if state.replicas not in allowed:
                 self.say(f"{at} is in the order {list(state.replicas)} in the end, and not in one of {sorted(allowed)}")
+
+    def _undetected(self, cluster: Cluster, at: TopicPartition) -> Iterator[tuple[int, ...]]:
+        """Orders that a run gave back after a kelr of another host in ways that docs/recovery.md has under what no kelr
+        can detect: a second time; or before its own reordering came, so that it took the other's for its own."""
+        given: dict[str, tuple[int, ...]] = {}
+        overtaken: dict[str, tuple[int, ...]] = {}
+        begun: set[str] = set()
+        for effect in cluster.effects:
+            if effect.kind != "reorder" or effect.address != at or not effect.by or effect.after is None:
+                continue
+            by, order = effect.by, effect.after.replicas
+            plan = self.plans.get(by)
+            before = {} if plan is None else {one.address: one.restores for one in plan.elections}
+            if overtaken.pop(by, None) == order or (by not in begun and before.get(at) == order):
+                yield order
+            begun.add(by)
+            host = by.partition("/")[0] + "/"
+            overtaken |= {other: last for other, last in given.items() if not other.startswith(host)}
+            given = {other: last for other, last in given.items() if other.startswith(host)} | {by: order}
 
     def _configs_in_the_end(self, cluster: Cluster, fate: Fate) -> None:
         for topic, config in cluster.now.controller.topics.items():
@@ -216,22 +235,6 @@ class Judge:
                     if version.since_s <= told.ended_s and order.address in version.cluster.controller.partitions
                 ):
                     self.say(f"{process.name} told that {order.address} was restored")
-
-
-def _given_twice(cluster: Cluster, at: TopicPartition) -> Iterator[tuple[int, ...]]:
-    """Orders that a run gave back twice, a kelr of another host in between: docs/recovery.md has it under what no kelr
-    can detect."""
-    given: dict[str, tuple[int, ...]] = {}
-    overtaken: dict[str, tuple[int, ...]] = {}
-    for effect in cluster.effects:
-        if effect.kind != "reorder" or effect.address != at or not effect.by or effect.after is None:
-            continue
-        order = effect.after.replicas
-        if overtaken.pop(effect.by, None) == order:
-            yield order
-        host = effect.by.partition("/")[0] + "/"
-        overtaken |= {by: last for by, last in given.items() if not by.startswith(host)}
-        given = {by: last for by, last in given.items() if by.startswith(host)} | {effect.by: order}
 
 
 def _concerned(plan: Plan | None) -> set[TopicPartition]:
