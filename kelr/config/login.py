@@ -123,7 +123,7 @@ class Login:
         if not protocol.startswith("SASL_"):
             said = f"with {_PROTOCOL_KEY}={protocol}" if protocol else f"without {_PROTOCOL_KEY}"
             raise BadInputError(
-                f"{what} has a username, and {said} nobody logs in",
+                f"{what} has a username, and {said} there is no login",
                 next_step=f'add "{_PROTOCOL_KEY}" = "SASL_SSL" to [contexts.{context.name}.properties]',
                 code="login-incomplete",
             )

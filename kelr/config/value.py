@@ -124,7 +124,7 @@ def _failed(code: int, command: str, what: str, complained: bytes) -> BadInputEr
 def _too_slow(command: str, what: str, timeout_s: float) -> BadInputError:
     return BadInputError(
         f"{what}: {command} did not end within {timeout_s:g} s",
-        next_step="unlock the password store first, or name a command that asks nobody",
+        next_step="unlock the password store first, or name a command that asks for nothing",
         code="secret-command-failed",
     )
 

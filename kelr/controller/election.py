@@ -175,7 +175,7 @@ UNCLEAN = ElectionRule(
 UNCLEAN_RECOVERY = ElectionRule(
     id="unclean-recovery",
     by=ElectedBy.LONGEST_LOG,
-    question="the best log that the Unclean Recovery Manager heard",
+    question="the most complete log that the Unclean Recovery Manager read",
     source="KIP-966, unclean recovery",
     doc="Only with the whole of KIP-966, in place of the last known leader and of the unclean election: the controller "
     "asks the replicas for their logs and elects the one with the highest last written leader epoch, then the highest "

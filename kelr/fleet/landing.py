@@ -191,7 +191,7 @@ def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame, levels: Da
             fn.concat(
                 fn.lit("log_info: "),
                 fn.col("_heard").cast("string"),
-                fn.lit(" replicas heard, the last at "),
+                fn.lit(" logs read, the last at "),
                 fn.date_format("_read_at", "yyyy-MM-dd HH:mm:ss"),
             ).alias("stake_source"),
         )

@@ -191,10 +191,10 @@ def brokers_notes(heard: Sequence[Heard], computed: Computed | None) -> tuple[st
         )
     live, known = len(computed.cluster.live), known_brokers(computed)
     if 0 < found < live:
-        return (f"{found} of {live} live brokers were heard: figures marked (led) are of what those lead",)
+        return (f"{found} of {live} live brokers answered: figures marked (led) are of what those lead",)
     if known is not None and found > known:
         return (
-            f"{found} brokers were heard, and the cluster has {known}: some are of another cluster (narrow them down"
+            f"{found} brokers answered, and the cluster has {known}: some are of another cluster (narrow them down"
             " with --query-match), or are read in two ways",
         )
     return ()

@@ -104,7 +104,7 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     yield brokers
     yield one(
         "kelr_controller_silent",
-        "1 if no controller answered: every figure is then what brokers knew last; 0: one did, or nobody can tell.",
+        "1 if no controller answered: every figure is then what brokers knew last; 0: one did, or it is not known.",
         seen.controller_silence is not None,
     )
     yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)

@@ -18,8 +18,10 @@ SAME_READING_S = 10.0
 """A gauge that was measured longer ago may differ because the cluster changed since."""
 
 _ABOUT: Mapping[str, str] = {
-    "unclean_elections": "counts since each process started, and never goes back: alert on its increase; elections of"
-    " the last known leader are among them, whatever unclean.leader.election.enable says",
+    "unclean_elections": (
+        "counts since each process started, and never goes back: alert on its increase; elections of the last known"
+        " leader are among them, even with unclean.leader.election.enable=false"
+    ),
     "unclean_elections_rate": "elections of the last known leader are among them",
     "elr_elections": "counts since each process started; these elections are clean",
     "metadata_errors": "counts since each process started",
@@ -50,7 +52,7 @@ class Circumstances:
 
     @property
     def too_many_brokers(self) -> bool:
-        """Whether more brokers were heard than the cluster has."""
+        """Whether more brokers answered than the cluster has."""
         known = None if self.computed is None else known_brokers(self.computed)
         return known is not None and self.brokers_heard > known
 
@@ -125,7 +127,7 @@ def _compared(
     if own is None:
         return Comparison.NOT_COMPARABLE, [*notes, _why_not_computed(metric, around)]
     if metric.scope is MetricScope.BROKER and around.too_many_brokers:
-        return Comparison.NOT_COMPARABLE, ["more brokers were heard than the cluster has"]
+        return Comparison.NOT_COMPARABLE, ["more brokers answered than the cluster has"]
     if (age_s := around.snapshot_age_s) is not None:
         return Comparison.NOT_COMPARABLE, [f"kelr's figure is of a snapshot, {_age(age_s)} away from the reading"]
     unknown = 0 if around.computed is None else around.computed.unknown.get(metric.key, 0)
@@ -219,7 +221,7 @@ def _notes(metric: Metric, found: Combined | None, around: Circumstances) -> lis
     if metric.key in _ABOUT and (found is not None or metric.key in {"unclean_elections"}):
         notes.append(_ABOUT[metric.key])
     if metric.key == "active_controllers" and found is not None and found.value == 0:
-        notes.append("no controller that was heard is the active one")
+        notes.append("no controller that answered is the active one")
     return notes
 
 
@@ -228,7 +230,7 @@ def _told_by(metric: Metric, found: Combined) -> list[str]:
     old = sum(one.old for one in found.readings)
     if old:
         was, is_ = agree(old, "process was", "processes were"), agree(old, "is", "are")
-        notes.append(f"{old} {was} not heard lately, and {is_} left out")
+        notes.append(f"{old} {was} not read lately, and {is_} left out")
     if metric.scope is MetricScope.CONTROLLER and metric.attribute is Attribute.VALUE and found.heard > 1:
         if found.disagree and metric.key != "active_controllers":
             said = ", ".join(f"{one.process} {one.value:g}" for one in found.counted)
@@ -271,7 +273,7 @@ def _unheard_brokers(metric: Metric, around: Circumstances, *, matters: bool = T
     live = _live(around)
     if metric.scope is not MetricScope.BROKER or not matters or around.brokers_heard >= live:
         return []
-    return [f"only {around.brokers_heard} of {live} live brokers were heard, and each counts what it leads"]
+    return [f"only {around.brokers_heard} of {live} live brokers answered, and each counts what it leads"]
 
 
 def _too_many_brokers(around: Circumstances, *, matters: bool) -> list[str]:
@@ -279,8 +281,8 @@ def _too_many_brokers(around: Circumstances, *, matters: bool) -> list[str]:
     if not matters or around.brokers_heard <= live:
         return []
     return [
-        f"{around.brokers_heard} brokers were heard where {live} are live: a fenced one may still count what it led,"
-        " or one is read in two ways"
+        f"{around.brokers_heard} brokers answered where {live} are live: a fenced one may still count what it led, or"
+        " one is read in two ways"
     ]
 
 
@@ -318,9 +320,8 @@ def _most(figure: MetricFigure) -> int:
 def _silence(computed: Computed | None) -> Iterator[MetricAlert]:
     """Brokers that hear no controller tell what they knew last: that all looks well then says nothing."""
     if computed is not None and computed.silence is not None:
-        until = (
-            ". Nobody is elected, or a controller elects that they do not reach" if computed.taken_at_ms is None else ""
-        )
+        live = computed.taken_at_ms is None
+        until = ". Kafka elects no leader, or a controller does that they do not reach" if live else ""
         text = f"{computed.silence}: kelr's figures are what brokers knew last{until}"
         yield MetricAlert("controller-silent", text)
 
@@ -378,6 +379,4 @@ def _differences(figures: Sequence[MetricFigure]) -> Iterator[MetricAlert]:
 def _blind(asked: Sequence[AskedEndpoint]) -> Iterator[MetricAlert]:
     silent = sum(not one.heard for one in asked)
     if silent:
-        yield MetricAlert(
-            "endpoint-down", f"{silent} of {plural(len(asked), 'endpoint')} {agree(silent, 'was', 'were')} not heard"
-        )
+        yield MetricAlert("endpoint-down", f"{silent} of {plural(len(asked), 'endpoint')} gave no answer")

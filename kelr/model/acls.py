@@ -87,7 +87,7 @@ _CONFIGS = RequiredAcl(
     _T,
     AclOperation.DESCRIBE_CONFIGS,
     "min.insync.replicas, unclean.leader.election.enable, cleanup.policy, remote.storage.enable",
-    "min ISR is unknown, and so is whatever hangs on it",
+    "min ISR is unknown, and so is all that needs it",
 )
 _READ = RequiredAcl(
     _T,

@@ -140,7 +140,7 @@ class Message(Struct):
         is left out, and so are tagged fields that are as they are by default."""
         in_version = self.version if version is None else version
         if in_version is None:
-            raise ValueError(f"nobody says in which version {self.NAME} is wanted")
+            raise ValueError(f"the version of {self.NAME} was not named")
         return _encoder(_whole(type(self)), in_version)(self)
 
     @classmethod

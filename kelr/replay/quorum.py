@@ -233,7 +233,7 @@ def _elected_uncleanly(held: Holders, at: At, least: int | None) -> None:
     held.at, held.members, held.min_isr, held.advancing = at, held.state.isr, least, False
     held.restarted, held.gathering = frozenset(), True
     held.doubt = (
-        f"broker {who} was elected uncleanly, by the record at offset {at.offset}: whoever followed it gave up what its"
+        f"broker {who} was elected uncleanly, by the record at offset {at.offset}: its followers truncated what its"
         " log lacked"
     )
 

@@ -75,7 +75,7 @@ def _propose(cluster: SimulatedCluster, directive: Directive) -> Result:
     isr = directive.parsed_ids(rest(directive, "an ISR")[0])
     leader = cluster.serving(at)
     if leader is None:
-        raise directive.error(f"nobody leads {at}, so that nobody reports an ISR")
+        raise directive.error(f"{at} has no leader, so none reports an ISR")
     logs, partition = cluster.replication[at], cluster.controller.partitions[at]
     for member in isr:
         behind = logs.written and member in logs.logs and not caught_up(logs, member)
@@ -321,7 +321,7 @@ _RECOVERY_SPECS = (
     Spec("arrive", "N...", "the answers that are on their way reach the controller", _arrive),
     Spec("no-answer", "N...", "no answer will come: the network failed, or the broker died", _no_answer),
     Spec("wait", "5s", "time passes for the Unclean Recovery Manager", _wait),
-    Spec("failover", "", "another controller takes over, which knows nothing of what the manager had heard", _failover),
+    Spec("failover", "", "another controller takes over, which knows none of the manager's answers", _failover),
     Spec("recovery", "[TOPIC:P]", "prints where the unclean recovery of each partition stands", _recovery),
     Spec("metrics", "", "prints the metrics that KIP-966 adds", _metrics),
 )

@@ -94,7 +94,7 @@ def test_all_that_add_takes(kelr: Kelr, place: Path) -> None:
         (["pr od", "-b", "a:1"], "'pr od' is no name for a context"),
         (["dev", "-b", "a:1"], "there is a context 'dev' already"),
         (["new", "-b", "a:1", "--command-config", "nope"], "cannot read "),
-        (["new", "-b", "a:1", "--username", "ada"], "has a username, and without security.protocol nobody logs in"),
+        (["new", "-b", "a:1", "--username", "ada"], "has a username, and without security.protocol there is no login"),
         (["new", "-b", "a:1", "--password-env", "X"], "password_env says nothing without username"),
         (["new", "-b", "a:1", "--property", "x"], "--property has to be KEY=VALUE"),
         (["new", "-b", "a:1", "--property", "x=1", "--property-env", "x=Y"], "the property x is given twice"),

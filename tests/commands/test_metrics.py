@@ -77,7 +77,7 @@ def test_the_incident_for_people(live: Callable[[Snapshot], None], kelr: Kelr) -
     assert lines[-3:] == [
         " leaderless: 2 partitions have no leader",
         " under-min-isr: 3 partitions are under min ISR",
-        " endpoint-down: 1 of 2 endpoints was not heard",
+        " endpoint-down: 1 of 2 endpoints gave no answer",
     ]
     assert ran.err.splitlines() == [
         "of 1 partition it is not known whether kelr's at_min_isr, global_under_min_isr, partitions_under_min_isr and"

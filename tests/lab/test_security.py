@@ -35,7 +35,7 @@ def test_the_command_names_what_there_is() -> None:
     [
         ({"security": "tls"}, "none of plaintext, ssl, mtls"),
         ({"security": "sasl_ssl", "sasl_mechanism": "GSSAPI"}, "none of PLAIN, SCRAM-SHA-256"),
-        ({"security": "ssl", "sasl_mechanism": "PLAIN"}, "nobody logs in"),
+        ({"security": "ssl", "sasl_mechanism": "PLAIN"}, "there is no login"),
     ],
 )
 def test_what_does_not_go_together_is_refused(wrong: dict[str, str], words: str) -> None:

@@ -75,10 +75,10 @@ def test_brokers_that_were_not_heard() -> None:
     found = figure("leaders", *heard, computed=computed)
     assert (found.comparison, found.why) == (
         Comparison.EXPLAINED,
-        "only 1 of 2 live brokers were heard, and each counts what it leads",
+        "only 1 of 2 live brokers answered, and each counts what it leads",
     )
     assert brokers_notes(heard, computed) == (
-        "1 of 2 live brokers were heard: figures marked (led) are of what those lead",
+        "1 of 2 live brokers answered: figures marked (led) are of what those lead",
     )
     assert brokers_notes([*heard, says("b3", {"leaders": 5})], computed) == ()
 
@@ -90,10 +90,10 @@ def test_more_brokers_than_the_cluster_has_are_not_compared(value: int) -> None:
     computed = counted(under_min_isr=3)
     found = figure("under_min_isr", *heard, computed=computed)
     assert (found.value, found.comparison) == (value, Comparison.NOT_COMPARABLE)
-    assert found.why == "more brokers were heard than the cluster has"
+    assert found.why == "more brokers answered than the cluster has"
     assert brokers_notes(heard, computed) == (
-        "4 brokers were heard, and the cluster has 3: some are of another cluster (narrow them down with"
-        " --query-match), or are read in two ways",
+        "4 brokers answered, and the cluster has 3: some are of another cluster (narrow them down with --query-match),"
+        " or are read in two ways",
     )
     # Where fenced brokers are not listed, a fourth may be one of the cluster's.
     unlisted = replace(computed, cluster=replace(computed.cluster, brokers_source="Metadata v12"))
@@ -104,7 +104,7 @@ def test_a_fenced_broker_that_still_counts() -> None:
     heard = [says(f"b{number}", {"leaders": 3}) for number in (1, 2, 3)]
     found = figure("leaders", *heard, computed=counted(leaders=6))
     assert found.comparison is Comparison.EXPLAINED
-    assert found.why.startswith("3 brokers were heard where 2 are live: a fenced one may still count what it led")
+    assert found.why.startswith("3 brokers answered where 2 are live: a fenced one may still count what it led")
 
 
 def test_a_process_and_the_server_that_scrapes_it_are_not_added_up() -> None:
@@ -121,7 +121,7 @@ def test_what_was_scraped_too_long_ago_is_left_out() -> None:
     ]
     found = figure("leaders", *heard, computed=counted(leaders=3))
     assert (found.value, found.comparison, found.age_s) == (3, Comparison.SAME, 4.0)
-    assert found.why == "1 process was not heard lately, and is left out"
+    assert found.why == "1 process was not read lately, and is left out"
     only_old = figure("leaders", heard[1], computed=counted(leaders=3))
     assert (only_old.value, only_old.comparison) == (None, Comparison.NOT_COMPARABLE)
 
@@ -206,7 +206,7 @@ def test_counts_are_not_compared_and_the_reason_is_told() -> None:
     found = figure("unclean_elections", says("c1", {"unclean_elections": 6}), computed=counted())
     assert found.comparison is Comparison.NOT_COMPARABLE
     assert "alert on its increase" in found.why
-    assert "whatever unclean.leader.election.enable says" in found.why
+    assert "even with unclean.leader.election.enable=false" in found.why
 
 
 def test_what_no_release_has_is_computed_by_kelr_alone() -> None:
@@ -294,7 +294,7 @@ def test_alerts() -> None:
         ("metadata-errors", "a controller could not apply metadata: 2 since it started"),
         ("unclean-elections", "2 unclean elections in the last minutes"),
         ("failed-log-directories", "failed log directories: 1"),
-        ("endpoint-down", "1 of 1 endpoint was not heard"),
+        ("endpoint-down", "1 of 1 endpoint gave no answer"),
     ]
 
 
@@ -308,8 +308,8 @@ def test_a_cluster_whose_brokers_hear_no_controller_is_an_alert_before_all_other
         told.append(found[0].text)
     assert told == [
         "no controller answered (REQUEST_TIMED_OUT) when this was taken: kelr's figures are what brokers knew last",
-        "no controller answers (REQUEST_TIMED_OUT): kelr's figures are what brokers knew last. Nobody is elected, or a"
-        " controller elects that they do not reach",
+        "no controller answers (REQUEST_TIMED_OUT): kelr's figures are what brokers knew last. Kafka elects no leader,"
+        " or a controller does that they do not reach",
     ]
 
 

@@ -71,7 +71,7 @@ def rewritten(text: str) -> str:
         (CLUSTER + "fetch 2 max=-1\n", "line 3: max is 0 or more"),
         (CLUSTER + "delete-records\n", "line 3: say before=OFFSET"),
         (CLUSTER + "deliver\n", "line 3: no request of a:0's leader is under way"),
-        (CLUSTER + "fence 1 2\nisr 1\n", "line 4: nobody leads a:0"),
+        (CLUSTER + "fence 1 2\nisr 1\n", "line 4: a:0 has no leader"),
         (CLUSTER + "restart 9 clean\n", "line 3: there is no broker 9"),
         (CLUSTER + "crash 9\n", "line 3: there is no broker 9"),
         (CLUSTER + "fence 1,2\n", "line 3: brokers stand with blanks between them here, not commas: fence 1 2"),

@@ -288,8 +288,7 @@ def test_an_answer_that_makes_no_sense_is_no_silence_where_the_probe_gets_none(m
 
 def test_nobody_listens(dead_port: int) -> None:
     error, took_s = _connect(_settings(dead_port))
-    assert "nobody accepts connections" in str(error)
-    assert "connection refused" in str(error)
+    assert "refused the connection" in str(error)
     assert took_s < LIBRARY_S
 
 

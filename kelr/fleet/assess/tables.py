@@ -37,10 +37,10 @@ ASSESSMENTS = table(
     ("partition", _INT, "number of the partition"),
     *_SCENARIO,
     ("situation", _TEXT, "then: `Situation` of kelr explain"),
-    ("leader", _INT, "who leads then; null: nobody"),
+    ("leader", _INT, "the leader then; null: none"),
     ("elected", _INT, "who was elected on the way and leads then; of `now`: whom Kafka elects by itself now"),
     ("elected_by", _TEXT, "by which rule: `ElectedBy`"),
-    ("waits_for", _BROKERS, "where nobody leads: brokers of which each would be elected on its return"),
+    ("waits_for", _BROKERS, "without leader: brokers of which each would be elected on its return"),
     (
         "waits_safely",
         _BROKERS,

@@ -69,7 +69,7 @@ _CONTROLLER = "ConfigurationControlManager"
 
 ADVICE: dict[Setting, Advice] = {
     Setting.RF_1: Advice(
-        "one replica: when its broker goes, nobody leads, and if its disk goes, everything is lost",
+        "one replica: without its broker there is no leader, and without its disk everything is lost",
         "PartitionChangeBuilder.electLeader",
         topic_command=_REASSIGN,
         caution=_THREE,
@@ -89,8 +89,8 @@ ADVICE: dict[Setting, Advice] = {
         caution="acks=all is refused from then on where fewer than 2 are in sync",
     ),
     Setting.MIN_ISR_1_WITH_ELR: Advice(
-        "an ELR holds who leaves an ISR that is below min ISR then: with min ISR 1 that is nobody but the last replica,"
-        " so that there is never a second one to elect; and acks=all is answered when one replica has the record",
+        "an ELR holds who leaves an ISR that is below min ISR then: with min ISR 1 that is only the last replica, so"
+        " there is never a second one to elect; and acks=all is answered when one replica has the record",
         f"KIP-966, Eligible Leader Replicas; {_ELR}",
         topic_command=f"{_OF_TOPIC} --add-config min.insync.replicas=2",
         cluster_command=f"{_DEFAULT} --add-config min.insync.replicas=2",
@@ -112,7 +112,7 @@ ADVICE: dict[Setting, Advice] = {
         "ReplicationControlManager.handleBrokerFenced, PartitionChangeBuilder.electLeader",
         topic_command=f"{_OF_TOPIC} --delete-config unclean.leader.election.enable",
         cluster_command=f"{_DEFAULT} --add-config unclean.leader.election.enable=false",
-        caution="where nobody leads now, nobody is elected uncleanly by itself any more",
+        caution="Kafka then elects no unclean leader by itself, for partitions that are leaderless now either",
     ),
     Setting.ELR_OFF: Advice(
         "replicas that hold everything committed are forgotten as they leave the ISR, and an unclean shutdown of the"
@@ -137,7 +137,7 @@ ADVICE: dict[Setting, Advice] = {
         elr_caution=_CLEARS,
     ),
     Setting.MIN_ISR_UNKNOWN: Advice(
-        "min.insync.replicas is on record nowhere, so that nobody can tell from it when partitions were under min ISR",
+        "min.insync.replicas is not on record, so when partitions were under min ISR is UNKNOWN",
         _EFFECTIVE,
         cluster_command=f"{_DEFAULT} --add-config min.insync.replicas=2",
         least=3,

@@ -44,7 +44,7 @@ EXPOSURE = table(
     ("spells", _LONG, "how many times a partition came into it, or was in it where the window or the week begins"),
     ("seconds", _REAL, "how long they stood in it: of all partitions together"),
     ("longest_seconds", _REAL, "the longest spell, as much of it as lies in the window or the week"),
-    ("unknown_seconds", _REAL, "the time for which nobody can tell whether they stood in it"),
+    ("unknown_seconds", _REAL, "the time for which it is UNKNOWN whether they were in it"),
     ("partition_seconds", _REAL, "the time that all partitions of this name were there: what the shares are shares of"),
     ("share", _REAL, "seconds / partition_seconds; null where there is no time"),
     ("unknown_share", _REAL, "unknown_seconds / partition_seconds; null where there is no time"),

@@ -103,7 +103,7 @@ def _leaderless(figures: Figures, cluster: Cluster) -> Iterator[Finding]:
     if unproven:
         text.append(
             f"Of {number(unproven)}, every replica that held all that was committed was down or killed before: whether"
-            " their disks still hold it, nobody can tell."
+            " their disks still hold it is UNKNOWN."
         )
     if cluster.down:
         text.append(f"Not live: {listed(_brokers(cluster.down), most=12)}. Ask kelr explain before any of them starts.")
@@ -183,8 +183,8 @@ def _not_known(figures: Figures, cluster: Cluster) -> Iterator[Finding]:
         return
     worst = max(found, key=lambda one: one.unknown_share or 0)
     text = tuple(
-        f"{sentence(TROUBLE_TITLES.get(one.trouble, one.trouble))}: for {share(one.unknown_share or 0)} of the time"
-        " nobody can tell."
+        f"{sentence(TROUBLE_TITLES.get(one.trouble, one.trouble))}: UNKNOWN for {share(one.unknown_share or 0)} of the"
+        " time."
         for one in found
     )
     why = (
@@ -451,7 +451,7 @@ def long(cluster: Cluster, troubles: Sequence[Trouble]) -> Iterator[Finding]:
     if topics:
         text.append("Worst: " + "; ".join(f"{one.topic} {_short(one)}" for one in topics) + ".")
     unknown = [
-        f"{sentence(TROUBLE_TITLES[one.trouble])}: for {share(one.unknown_share)} of the time nobody can tell."
+        f"{sentence(TROUBLE_TITLES[one.trouble])}: UNKNOWN for {share(one.unknown_share)} of the time."
         for one in found
         if one.unknown_share
     ]

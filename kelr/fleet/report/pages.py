@@ -287,7 +287,7 @@ def _legend(kinds: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 WORDS: tuple[tuple[str, str], ...] = (
-    ("without leader", "Nobody leads the partition: nothing can be written to it, nor read from it."),
+    ("without leader", "The partition has no leader: clients can neither write nor read."),
     (
         "under min ISR",
         "It is led, and fewer replicas are in sync than min ISR asks for: acks=all is refused.",

@@ -72,6 +72,6 @@ def checked(security: str, mechanism: str | None) -> None:
         )
     if mechanism is not None and not Security(security).sasl:
         raise UsageError(
-            f"with --security {security} nobody logs in, so that there is no --sasl-mechanism",
+            f"with --security {security} there is no login, so there is no --sasl-mechanism",
             next_step="give --security sasl_ssl or sasl_plaintext as well",
         )

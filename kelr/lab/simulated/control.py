@@ -71,7 +71,7 @@ def one_of(arguments: Arguments, name: str, choices: tuple[str, ...]) -> str:
 def no_more(arguments: Arguments) -> None:
     """Refuse what nobody asked for."""
     if arguments:
-        raise UsageError(f"nobody asked for {', '.join(sorted(arguments))[:200]}")
+        raise UsageError(f"not an argument of this command: {', '.join(sorted(arguments))[:200]}")
 
 
 Result: TypeAlias = dict[str, Any]

@@ -282,8 +282,8 @@ def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: 
     unnoticed = sorted(_unreachable(snapshot) & snapshot.cluster.live)
     if unnoticed:
         yield (
-            "brokers that the controller counted in, and that nobody reached, have just died; their sessions expire"
-            f" soon: {_listed(list(map(str, unnoticed)))}"
+            "brokers that were not fenced, and could not be reached, have just died; their sessions expire soon:"
+            f" {_listed(list(map(str, unnoticed)))}"
         )
     if crashed:
         yield f"brokers that do not run are taken to have crashed: {_listed(list(map(str, sorted(crashed))))}"

@@ -117,8 +117,8 @@ class World:
         if 2 * len(left) <= len(self.controllers):
             raise LabError(
                 f"without controller {node} only {len(left)} of {len(self.controllers)} would run: that is no majority",
-                next_step="start another controller first; on this lab nobody votes, so that a lost quorum is rehearsed"
-                " on a real one: kelr lab up --controllers 3, then kill two of them",
+                next_step="start another controller first; controllers do not vote on this lab, so a lost quorum is"
+                " rehearsed on a real one: kelr lab up --controllers 3, then kill two of them",
             )
         self.controllers_down[node] = self.metadata.end, self.running.now_ms
         if node == self.controller:

@@ -79,8 +79,9 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
     from kelr.sources.live.diagnose import PortSpeaks  # noqa: PLC0415 - as above
 
     if probe.speaks is PortSpeaks.NOTHING:
+        refused = failure.detail == REFUSED
         return (
-            f"nobody accepts connections at {server}: {failure.detail}",
+            f"{server} refused the connection" if refused else f"{server} accepts no connection: {failure.detail}",
             "check host and port, and that the broker runs and its firewall lets you in",
             "nobody-listens",
         )

@@ -142,7 +142,7 @@ class LiveHand:
         from confluent_kafka import TopicPartition as WirePartition  # noqa: PLC0415
 
         if election not in {Election.PREFERRED, Election.UNCLEAN}:
-            raise ValueError(f"nobody can ask for an election of the type {election}")
+            raise ValueError(f"no request asks for an election of the type {election}")
         if not partitions:
             return {}
         if self._own:

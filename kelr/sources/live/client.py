@@ -185,7 +185,7 @@ class Client:
     def _opened(self, node: NodeId, deadline: float) -> Connection | Failure:
         address = self._bootstrap.get(node) or (self._brokers.get(node) if isinstance(node, int) else None)
         if address is None:
-            return Failure(FailureKind.UNREACHABLE, f"nobody knows where broker {node} is")
+            return Failure(FailureKind.UNREACHABLE, f"the address of broker {node} is not known")
         ids = self._cluster_id if self._ids_checked else None
         opened = Connection.opened(
             self._names.by_host.get(address.host, []),

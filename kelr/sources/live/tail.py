@@ -162,7 +162,7 @@ class TailReader:
     def _not_read_there(error: str, partition: Message) -> str:
         """Why a broker could not read in remote storage; empty where it did, or where that is not why."""
         if error == _UNKNOWN_THERE:
-            return f"the broker does not know what is there ({error}); nobody may lead __remote_log_metadata"
+            return f"the broker does not know what is there ({error}); __remote_log_metadata may have no leader"
         # What is asked for is below the high watermark, so that there is something.
         nothing = error == NONE and partition is not None and not partition.records
         return "the broker did not read it in time (remote.fetch.max.wait.ms)" if nothing else ""

@@ -96,7 +96,7 @@ def fetch_token(
             return _read(endpoint, status, body, now_s())
         failure = ConnectError(
             f"the token endpoint {endpoint.place} answers {status}{_said(endpoint, body)}",
-            next_step="the identity provider has trouble: ask again, or whoever runs it",
+            next_step="the identity provider has a problem: try again, or ask its operators",
         )
     raise failure or ConnectError(f"the token endpoint {endpoint.place} gave no answer")
 

@@ -28,7 +28,7 @@ def check_unsecured(options: Mapping[str, str], reader: PropertyReader) -> None:
     if not options.get(f"{_STRING}{principal}"):
         raise reader.error(
             KEY,
-            f"{KEY} says no {_STRING}{principal}: nobody would be logged in",
+            f"{KEY} says no {_STRING}{principal}: there would be no login",
             next_step=f'write {_STRING}{principal}="USER", or sasl.oauthbearer.token.endpoint.url for real tokens',
         )
 
