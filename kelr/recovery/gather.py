@@ -100,7 +100,9 @@ def gather(
         left = {state.address for state in page.partitions if leave_out is not None and leave_out(cluster, state)}
         kept = [state for state in page.partitions if state.address not in left or may_be_unsaved(cluster, state)]
         read = page_snapshot(source, replace(page, partitions=tuple(kept)), clock_ms)
-        snapshot = with_logs(source, replace(read, elections=elections or {}), is_read, progress)
+        snapshot = with_logs(
+            source, replace(read, elections=elections or {}), is_read, clock_ms=clock_ms, progress=progress
+        )
         decisions = tuple(decide_all(snapshot, rules))
         well = tuple(one for one in decisions if _address(one) in left and not needs_a_look(one))
         left -= {_address(one) for one in decisions} - set(map(_address, well))

@@ -18,6 +18,7 @@ from kelr.engine.advice.unclean_past import may_have_left
 from kelr.errors import KelrError
 from kelr.model import (
     Decision,
+    NotHeard,
     PartitionState,
     RecordedElection,
     SavedLog,
@@ -28,6 +29,7 @@ from kelr.model import (
     TopicConfig,
     TopicError,
     TopicPartition,
+    Unheard,
     Unsaved,
 )
 from kelr.model.rows import topics_of
@@ -108,7 +110,7 @@ def decide_partitions(
         if only_unsafe:
             kept = tuple(state for state in snapshot.partitions if wanted(snapshot, state))
             snapshot = replace(snapshot, partitions=kept)
-        snapshot = with_logs(source, snapshot, wanted, progress)
+        snapshot = with_logs(source, snapshot, wanted, clock_ms=clock_ms, progress=progress)
         concerned = [state for state in snapshot.partitions if wanted(snapshot, state)]
         decisions = tuple(decide_all(snapshot, rules, partitions=concerned))
         seen = len(page.partitions) + page.left_out
@@ -175,15 +177,35 @@ def _every(_snapshot: Snapshot, _state: PartitionState) -> bool:
     return True
 
 
-def with_logs(source: Source, snapshot: Snapshot, wanted: Wanted, progress: Progress | None) -> Snapshot:
-    """The snapshot with the logs of the wanted partitions; those that change meanwhile are read again."""
+def with_logs(
+    source: Source,
+    snapshot: Snapshot,
+    wanted: Wanted,
+    *,
+    clock_ms: Callable[[], int],
+    progress: Progress | None,
+) -> Snapshot:
+    """The snapshot with the logs of the wanted partitions; those that change meanwhile are read again.
+
+    Partitions that were waited for, since a broker that is said to be live did not answer, are looked at again too: it
+    may have been fenced by now.
+    """
     snapshot = _read_logs(source, snapshot, wanted, progress)
     for _ in range(MAX_READINGS - 1):
         moved = _moved_on(snapshot)
-        if not moved:
+        waited = _waited_for(snapshot) if source.taken_at_ms is None else frozenset()
+        if waited:
+            source.forget()
+            snapshot = replace(snapshot, taken_at_ms=clock_ms())
+        snapshot, changed = _looked_at_again(source, snapshot, moved | waited)
+        if not moved | changed:
             break
-        snapshot = _read_again(source, snapshot, moved, wanted, progress)
+        snapshot = _read_logs(source, snapshot, _among(moved | changed, wanted), progress)
     return replace(snapshot, cluster=source.cluster())
+
+
+def _among(addresses: frozenset[TopicPartition], wanted: Wanted) -> Wanted:
+    return lambda snapshot, state: state.address in addresses and wanted(snapshot, state)
 
 
 def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Snapshot:
@@ -244,26 +266,38 @@ def _moved_on(snapshot: Snapshot) -> frozenset[TopicPartition]:
     )
 
 
-def _read_again(
-    source: Source,
-    snapshot: Snapshot,
-    moved: frozenset[TopicPartition],
-    wanted: Wanted,
-    progress: Progress | None,
-) -> Snapshot:
-    """The snapshot with these partitions, and their logs, read once more."""
-    selection = Selection(tuple(Target(topic=at.topic, partitions=(at.partition,)) for at in sorted(moved)))
+def _waited_for(snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Partitions with a replica on a live broker that did not answer in time."""
+    return frozenset(
+        address
+        for address, answers in snapshot.logs.items()
+        for answer in answers
+        if isinstance(answer, NotHeard)
+        and answer.reason is Unheard.TIMED_OUT
+        and answer.replica in snapshot.cluster.live
+    )
+
+
+def _looked_at_again(
+    source: Source, snapshot: Snapshot, addresses: frozenset[TopicPartition]
+) -> tuple[Snapshot, frozenset[TopicPartition]]:
+    """The snapshot with these partitions read once more, without their logs, and which of them have changed."""
+    if not addresses:
+        return snapshot, frozenset()
+    selection = Selection(tuple(Target(topic=at.topic, partitions=(at.partition,)) for at in sorted(addresses)))
+    before = {state.address: state for state in snapshot.partitions}
     fresh: dict[TopicPartition, PartitionState] = {}
     errors: list[TopicError] = []
     for page in source.pages(selection):
         fresh.update((state.address, state) for state in page.partitions)
         errors.extend(page.topic_errors)
-    read = replace(snapshot, partitions=tuple(fresh.values()), logs={}, quorums=quorums_of(source, [*fresh.values()]))
-    again = _read_logs(source, read, wanted, progress)
-    return replace(
+    changed = [state for at, state in fresh.items() if state != before.get(at)]
+    kept = {at: quorum for at, quorum in snapshot.quorums.items() if at not in fresh}
+    again = replace(
         snapshot,
+        cluster=source.cluster(),
         partitions=tuple(fresh.get(state.address, state) for state in snapshot.partitions),
-        logs={**snapshot.logs, **again.logs},
-        quorums={**{at: one for at, one in snapshot.quorums.items() if at not in fresh}, **again.quorums},
+        quorums={**kept, **quorums_of(source, [*fresh.values()])},
         topic_errors=(*snapshot.topic_errors, *errors),
     )
+    return again, frozenset(state.address for state in changed)

@@ -69,7 +69,7 @@ def decide_side_by_side(
     """
     before = replace(_read_all(source, selection, clock_ms), elections=elections or {}, saved=saved or {})
     wanted = _unsafe(before, rule_sets, assumptions) if only_unsafe else _addresses(before.partitions)
-    snapshot = with_logs(source, before, lambda _, state: state.address in wanted, progress)
+    snapshot = with_logs(source, before, lambda _, state: state.address in wanted, clock_ms=clock_ms, progress=progress)
     decided = tuple(_decided(snapshot, wanted, rules, assumptions) for rules in rule_sets)
     if_unclean: tuple[Decided, ...] = ()
     if any(one.either_way for one in decided):

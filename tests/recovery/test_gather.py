@@ -64,7 +64,7 @@ def with_broker_1(*, leader: int | None = None) -> Snapshot:
 def silent(*replicas: int) -> Snapshot:
     """The incident with these replicas' logs unheard."""
     answers: tuple[LogAnswer, ...] = tuple(
-        NotHeard(one.replica, Unheard.TIMED_OUT) if one.replica in replicas else one for one in LOGS[AT]
+        NotHeard(one.replica, Unheard.UNREACHABLE) if one.replica in replicas else one for one in LOGS[AT]
     )
     return replace(INCIDENT, logs={**LOGS, AT: answers})
 
@@ -184,7 +184,7 @@ def test_aggressive_waits_for_every_live_replica_within_its_window() -> None:
     clock = Clock()
     _, seen = waited(Changing(silent(2), silent(2), INCIDENT), window_owing(5, no_number), clock)
     assert clock.slept == [1.0, 1.0]
-    assert [dict(moment.missing) for moment in seen] == [{2: {"timed-out": 1}}] * 2 + [{}]
+    assert [dict(moment.missing) for moment in seen] == [{2: {"unreachable": 1}}] * 2 + [{}]
 
 
 def test_aggressive_takes_what_it_has_when_its_window_is_over() -> None:
@@ -199,7 +199,7 @@ def test_with_no_answer_within_the_window_aggressive_takes_the_first_after_it() 
     _, seen = waited(Changing(*[silent(2, 3)] * 8, silent(3)), window_owing(5, no_number), clock)
     assert clock.steady_s() == 8
     missing = [dict(moment.missing) for moment in seen]
-    assert missing == [{2: {"timed-out": 1}, 3: {"timed-out": 1}}] * 8 + [{}]
+    assert missing == [{2: {"unreachable": 1}, 3: {"unreachable": 1}}] * 8 + [{}]
 
 
 @pytest.mark.parametrize("owing", [quorum_owing, lambda number: window_owing(5, number)])

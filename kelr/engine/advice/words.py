@@ -1,4 +1,4 @@
-"""Sentences that several pieces of advice share: what an election costs, until when waiting is worth it."""
+"""Sentences that several pieces of advice share: what an election costs, until when to wait."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def look_at_the_silent(case: Case, who: str, replicas: Sequence[int]) -> Advice:
 
 
 def until_the_outage_costs_more(case: Case, alternative: Outcome | None) -> str:
-    """Until when waiting for a broker is worth it.
+    """Until when to wait for a broker.
 
     Without a leader nothing is written and no follower fetches, so that no replica falls further behind. Retention goes
     on at every replica all the same: it asks for no leader, and deletes whole segments below the replica's own high

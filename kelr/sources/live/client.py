@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live.connection import Connection
-from kelr.sources.live.failures import GARBLED
+from kelr.sources.live.failures import GARBLED, NO_ANSWER
 from kelr.sources.live.names import LOOKUP_TIMEOUT_S, AddressBook
 from kelr.sources.live.transport import (
     Answer,
@@ -39,7 +39,6 @@ _GRACE_S = 2.0
 """How long beyond its timeout a thread that asks may take to notice that, before it is left to itself."""
 _STEP_S = 0.1
 """So often it is looked whether somebody is late."""
-_LATE = Failure(FailureKind.TIMED_OUT, "no answer in time")
 
 
 class Client:
@@ -250,7 +249,7 @@ class _Asking:
             late = next((turn for turn in self._turns.values() if turn.due_s <= self._ground.steady_s()), None)
             if late is not None:
                 del self._turns[late.node], self._workers[late.node]
-                return late.node, None, None if late.request is None else _LATE
+                return late.node, None, None if late.request is None else NO_ANSWER
             try:
                 turn, connection, answer = self._heard.get(timeout=_STEP_S)
             except queue.Empty:

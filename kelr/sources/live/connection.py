@@ -26,6 +26,7 @@ from kelr.sources.live.failures import (
     ELSEWHERE,
     GARBLED,
     ILLEGAL_SASL_STATE,
+    NO_ANSWER,
     NO_MECHANISM,
     NO_SASL,
     REBOOTSTRAP_REQUIRED,
@@ -49,7 +50,6 @@ _SHARE_OF_SESSION = 0.85
 """The part of a login's life after which the connection is not used any more (KIP-368 has clients log in anew over the
 same one at this point, at the earliest)."""
 _API_VERSIONS = "ApiVersions"
-_TIMED_OUT = Failure(FailureKind.TIMED_OUT, "no answer in time")
 
 
 class _NoAnswerError(Exception):
@@ -267,7 +267,7 @@ class Connection:
         try:
             self._guarded(deadline, lambda: self._socket.sendall(frame))
         except _NoAnswerError as error:
-            if error.failure is _TIMED_OUT:
+            if error.failure is NO_ANSWER:
                 raise
             # The other side hung up: what it said right before, such as why it refuses a certificate, is read yet.
         self._waiting.append(sent)
@@ -328,7 +328,7 @@ class Connection:
     def _guarded(self, deadline: float, do: Callable[[], Any]) -> Any:
         left_s = deadline - self._ground.steady_s()
         if left_s <= 0:
-            raise _NoAnswerError(_TIMED_OUT)
+            raise _NoAnswerError(NO_ANSWER)
         try:
             self._socket.settimeout(left_s)
             return do()
@@ -368,7 +368,7 @@ def _wrapped(taken: socket.socket, security: Security, host: str, left_s: float)
         taken.settimeout(max(0.001, left_s))
         return security.tls.wrap_socket(taken, server_hostname=host.rstrip("."))
     except TimeoutError:
-        raise _NoAnswerError(_TIMED_OUT) from None
+        raise _NoAnswerError(NO_ANSWER) from None
     except (OSError, ValueError) as error:  # of a name that no certificate can have
         raise _NoAnswerError(Failure(FailureKind.UNREACHABLE, f"TLS handshake failed: {error}")) from error
 
@@ -387,7 +387,7 @@ def _step(step: Callable[[], bytes], left_s: float) -> bytes | None:
     try:
         return within(max(0.0, left_s), taken)
     except TimeoutError:
-        raise _NoAnswerError(_TIMED_OUT) from None
+        raise _NoAnswerError(NO_ANSWER) from None
     except (LoginError, KelrError) as error:
         raise _refused(str(error)) from error
     except ValueError as error:
@@ -423,4 +423,4 @@ def _garbled(detail: str) -> Failure:
 
 
 def _failed(error: OSError) -> Failure:
-    return _TIMED_OUT if isinstance(error, TimeoutError) else failure_of(error)
+    return NO_ANSWER if isinstance(error, TimeoutError) else failure_of(error)

@@ -22,6 +22,7 @@ ELSEWHERE = "another broker is there"
 """How the detail of a failure begins where a broker says that it is not the one that was meant."""
 GARBLED = "not an answer of a Kafka broker: "
 """How the detail of a `FailureKind.GARBLED` begins."""
+NO_ANSWER = Failure(FailureKind.TIMED_OUT, "no answer in time")
 _ERRNO_WORDS = {
     "ECONNREFUSED": REFUSED,
     "EHOSTUNREACH": "no route to host",

@@ -7,7 +7,8 @@ unauthorized gives a value for each of its replicas and holds up nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from typing import TypeVar
 
 from kelr.model import (
     BrokerStatus,
@@ -23,10 +24,15 @@ from kelr.sources.base import Progress
 from kelr.sources.live import requests
 from kelr.sources.live.broker_dialogue import BrokerDialogue, LogInfoUse
 from kelr.sources.live.checkup_answers import cordoned_by
-from kelr.sources.live.transport import Ask, Dialogue, NodeId, Transport
+from kelr.sources.live.failures import NO_ANSWER
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, NodeId, Transport
 
 FENCED_PATIENCE_S = 2.0
 """How long a fenced broker may take to answer: it is probably dead or hanging, and the others must not wait for it."""
+LIVE_PATIENCE_S = 5.0
+"""How long a live broker may take for its first answer: one that hangs is live until its session expires. With a
+timeout of more than 30 s a sixth of it: brokers that are known to be slow get more. Once it has answered, a broker has
+the whole timeout for each further answer."""
 
 _NO_ADDRESS = {
     BrokerStatus.UNREGISTERED: "no broker of this id is registered",
@@ -38,7 +44,7 @@ class LogReader:
     """Reads replicas' logs from their own brokers.
 
     Args:
-        timeout_s: how long a live broker may take for one answer.
+        timeout_s: how long a live broker may take for one answer, once it has given its first (`LIVE_PATIENCE_S`).
         clock_ms: milliseconds since 1970 UTC, for the time that each answer carries.
         log_info: whether GetReplicaLogInfo is used; None: nowhere.
         tiered: topics with remote storage.
@@ -112,17 +118,39 @@ class LogReader:
             tiered=self._tiered,
             report=report,
         )
-        return dialogue.hold if self._cordoned is None else partial(self._and_cordons, dialogue, self._cordoned)
+        patience_s = max(LIVE_PATIENCE_S, self._timeout_s / 6) if live else FENCED_PATIENCE_S
+        return lambda: first_answer_within(min(patience_s, self._timeout_s), self._held(dialogue))
 
-    def _and_cordons(
-        self, dialogue: BrokerDialogue, cordoned: dict[int, bool]
-    ) -> Dialogue[dict[TopicPartition, LogAnswer]]:
-        """The logs, and of a broker that told of one whether it is cordoned."""
+    def _held(self, dialogue: BrokerDialogue) -> Dialogue[dict[TopicPartition, LogAnswer]]:
+        """The logs, and where that is asked, of a broker that told of one whether it is cordoned."""
         answers = yield from dialogue.hold()
-        if any(isinstance(answer, ReplicaLog) for answer in answers.values()):
+        if self._cordoned is not None and any(isinstance(answer, ReplicaLog) for answer in answers.values()):
             told = cordoned_by((yield Ask(requests.describe_log_dirs(), self._timeout_s)))
-            cordoned.update({} if told is None else {dialogue.broker: told})
+            self._cordoned.update({} if told is None else {dialogue.broker: told})
         return answers
+
+
+T = TypeVar("T")
+
+
+def first_answer_within(patience_s: float, dialogue: Dialogue[T]) -> Dialogue[T]:
+    """The dialogue with a node that has so long for each request until it has answered one."""
+    answer = None
+    answered = False
+    while True:
+        try:
+            wanted = dialogue.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if answered or not isinstance(wanted, Ask):
+            answer = yield wanted
+            continue
+        limit_s = patience_s if wanted.timeout_s is None else min(patience_s, wanted.timeout_s)
+        answer = yield replace(wanted, timeout_s=limit_s)
+        answered = not isinstance(answer, Failure)
+        if isinstance(answer, Failure) and answer == NO_ANSWER:
+            answer = Failure(FailureKind.TIMED_OUT, f"no answer within {limit_s:g} s")
 
 
 def read_cordons(cluster: Cluster, transport: Transport, *, timeout_s: float) -> Mapping[int, bool]:
