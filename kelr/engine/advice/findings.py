@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from kelr.model import ElectedBy, ElectionType, Forecast, Outcome, Situation
+from kelr.model import Bounds, ElectedBy, ElectionType, Forecast, Loss, Outcome, Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +41,7 @@ class Findings:
         below records that were committed, and the log with the newest epoch lacks them (docs/incidents.md).
         """
         best = self.best_log_designation
-        if best is None or best.loss is None or best.loss.committed is None:
-            return best
-        counted = [
-            (one.loss.committed.rank, one)
-            for one in self.outcomes
-            if one.election is ElectionType.DESIGNATION
-            and one.designate is not None
-            and one.elected == one.designate
-            and one.loss is not None
-            and one.loss.committed is not None
-        ]
-        least = min((committed for committed, _ in counted), default=best.loss.committed.rank)
-        if least >= best.loss.committed.rank:
-            return best
-        return next(one for committed, one in counted if committed == least)
+        return best and (self._losing_fewer(best, lambda loss: loss.committed) or best)
 
     @property
     def passed_over(self) -> Outcome | None:
@@ -66,18 +53,21 @@ class Findings:
     def loses_fewer(self) -> Outcome | None:
         """Designating a live replica that loses fewer offsets in all than `best_designation`; None: there is none."""
         best = self.best_designation
-        if best is None or best.loss is None or best.loss.total is None:
-            return None
-        totals = [
-            (one.loss.total.rank, one)
-            for one in self.outcomes
-            if one.designate is not None
-            and one.elected == one.designate
-            and one.loss is not None
-            and one.loss.total is not None
+        return best and self._losing_fewer(best, lambda loss: loss.total)
+
+    def _losing_fewer(self, best: Outcome, lost: Callable[[Loss], Bounds | None]) -> Outcome | None:
+        """The designation that loses the fewest of these offsets, and fewer than `best`; None: there is none, or what
+        `best` loses is not known."""
+        obeyed = (one for one in self.outcomes if one.election is ElectionType.DESIGNATION)
+        ranked = [
+            (bounds.rank, one)
+            for one in (best, *(one for one in obeyed if one.designate is not None and one.elected == one.designate))
+            if one.loss is not None and (bounds := lost(one.loss)) is not None
         ]
-        fewer = min(totals, key=lambda pair: pair[0], default=None)
-        return fewer[1] if fewer is not None and fewer[0] < best.loss.total.rank else None
+        if not ranked or ranked[0][1] is not best:
+            return None
+        _, fewest = min(ranked, key=lambda pair: pair[0])
+        return None if fewest is best else fewest
 
     @property
     def best_log_designation(self) -> Outcome | None:
