@@ -53,6 +53,10 @@ class MetadataImage:
         """The quorum's leader, where a control record told it."""
         self.voters: tuple[int, ...] = ()
         """The quorum's voters, where a control record told them."""
+        self.kraft_version = 0
+        """The level of the feature kraft.version; 0 where no control record told one, as with a static quorum."""
+        self.voter_set: tuple[rec.Voter, ...] = ()
+        """The newest VotersRecord, committed or not, as Kafka itself goes by it."""
         self.features: dict[str, int] = {}
         """Levels above 0."""
         self.brokers: dict[int, BrokerOnRecord] = {}
@@ -136,6 +140,8 @@ class MetadataImage:
                 self._leader_changed(at, record, changes)
             elif isinstance(record, rec.SnapshotBegins):
                 self._snapshot_begins(at, record, changes)
+            elif isinstance(record, rec.KRaftVersion | rec.Voters):
+                _HANDLERS[type(record)](self, at, record, changes)
             else:
                 self._held.append((at, record))
             return
@@ -329,8 +335,15 @@ class MetadataImage:
         self.controller, self.voters = record.controller, record.voters
         changes.append(ControllerMoved(at, record.controller))
 
+    def _kraft_version(self, _at: At, record: rec.KRaftVersion, _changes: list[Change]) -> None:
+        self.kraft_version = record.level
+
+    def _voters(self, _at: At, record: rec.Voters, _changes: list[Change]) -> None:
+        self.voter_set = record.voters
+
     def _snapshot_begins(self, at: At, _record: rec.SnapshotBegins, changes: list[Change]) -> None:
         self.features, self.brokers, self.topics, self.names, self.configs = {}, {}, {}, {}, {}
+        self.kraft_version, self.voter_set = 0, ()
         self._held = None
         changes.append(Restarted(at))
 
@@ -356,6 +369,8 @@ _HANDLERS: dict[type, Callable[[MetadataImage, At, Any, list[Change]], None]] = 
     rec.ConfigSet: MetadataImage._config_set,
     rec.FeatureLevel: MetadataImage._feature_level,
     rec.LeaderChanged: MetadataImage._leader_changed,
+    rec.KRaftVersion: MetadataImage._kraft_version,
+    rec.Voters: MetadataImage._voters,
     rec.SnapshotBegins: MetadataImage._snapshot_begins,
     rec.NotUnderstood: MetadataImage._not_understood,
 }

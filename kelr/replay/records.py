@@ -173,6 +173,33 @@ class LeaderChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    """KRaftVersionRecord, a control record: the level of the feature kraft.version from here on."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A voter of the quorum, with kraft.version 1 and newer (KIP-853)."""
+
+    node: int
+    directory_id: str
+    """Of the log directory that holds its metadata log: another directory of the same node is another voter."""
+    endpoints: tuple[Endpoint, ...]
+    min_version: int = 0
+    max_version: int = 1
+    """The levels of kraft.version that it supports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voters:
+    """VotersRecord, a control record: who votes from here on, whether it is committed or not."""
+
+    voters: tuple[Voter, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotBegins:
     """SnapshotHeaderRecord, a control record: a checkpoint begins; all that was known is forgotten."""
 
@@ -216,6 +243,8 @@ MetadataRecord: TypeAlias = (
     | ControllerRegistered
     | TransactionMark
     | LeaderChanged
+    | KRaftVersion
+    | Voters
     | SnapshotBegins
     | SnapshotEnds
     | Irrelevant

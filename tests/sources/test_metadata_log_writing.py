@@ -185,3 +185,36 @@ def test_there_is_no_checkpoint_inside_of_a_transaction() -> None:
     image.apply(rec.RecordBatch(20, 2, 1_000, (rec.TransactionMark("begin"),)))
     with pytest.raises(ValueError, match="inside of a transaction"):
         next(checkpoint_bytes(image, contained_ms=0))
+
+
+CHECKPOINT_OF_KAFKA = bytes.fromhex(
+    "00000000000000000000010100000000029c21d0a1002000000002000001a20ecd2e2b000001a20ecd2e2bffffffffffffff"
+    "ffffffffffffff000000032a0000000800000003160000000001a20ecd2e1e00001e00000208000000050a000000010000d0"
+    "020000040800000006ba0200000400000064cc93099370e246aaaa210521425a2964020b434f4e54524f4c4c45520a313237"
+    "2e302e302e315fde0000000001000000000065ca6fdd490e144074bb967fd344a2f236020b434f4e54524f4c4c45520a3132"
+    "372e302e302e3167cc0000000001000000000066d6c0cdda41d94e0281dce57d483dd79a020b434f4e54524f4c4c45520a31"
+    "32372e302e302e3171af00000000010000000000000000000000030000003f0000000002b7295bbc002000000000000001a2"
+    "0ecd2e2c000001a20ecd2e2cffffffffffffffffffffffffffff000000011a00000008000000040600000000"
+)
+"""00000000000000000000-0000000000.checkpoint as Kafka 4.3.1's ``kafka-storage.sh format --initial-controllers`` wrote
+it for three controllers."""
+
+
+def test_control_records_of_a_checkpoint_are_written_as_kafka_wrote_them() -> None:
+    batches = read(CHECKPOINT_OF_KAFKA, of_checkpoint=True)
+    (_, level, voters), (end,) = (batch.records for batch in batches)
+    assert level == rec.KRaftVersion(1)
+    assert isinstance(voters, rec.Voters)
+    assert [(one.node, one.directory_id) for one in voters.voters] == [
+        (100, "zJMJk3DiRqqqIQUhQlopZA"),
+        (101, "ym_dSQ4UQHS7ln_TRKLyNg"),
+        (102, "1sDN2kHZTgKB3OV9SD3Xmg"),
+    ]
+    assert voters.voters[0].endpoints == (rec.Endpoint("CONTROLLER", "127.0.0.1", 24542),)
+    assert end == rec.SnapshotEnds()
+    again = [encode_batch(one.base_offset, one.epoch, one.timestamp_ms, one.records) for one in batches]
+    assert b"".join(again) == CHECKPOINT_OF_KAFKA
+    image = MetadataImage()
+    for batch in batches:
+        image.apply(batch)
+    assert (image.kraft_version, image.voter_set) == (1, voters.voters)

@@ -6,11 +6,13 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from kelr.protocol.codec import MalformedError, message_class
 from kelr.replay import records as rec
-from kelr.replay.packed import IdleRun, PackedChanges, Told
+from kelr.replay.packed import IdleRun, PackedChanges, Told, id_text
 from kelr.replay.records import MetadataRecord, NotUnderstood, RecordBatch
-from kelr.sources.metadata_log.decoding import Fields, decode, told_of_change
+from kelr.sources.metadata_log.decoding import ID_SIZE, Fields, decode, told_of_change
 from kelr.sources.records.batches import HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader, BatchRun, Stop, StopKind
 from kelr.sources.records.crc32c import Bytes, fastest
 from kelr.sources.records.errors import UnreadableBatchError
@@ -208,7 +210,7 @@ def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, i
     return RecordBatch(first_offset, first_epoch, times[-1], IdleRun(times)), place
 
 
-# Control records of the metadata log: who leads the quorum, and where a checkpoint begins and ends.
+# Control records of the metadata log: who leads the quorum, who votes, and where a checkpoint begins and ends.
 #
 # Source: ControlRecordType, ControlRecordUtils, and the schemas in kafka-clients
 # (``common/message/LeaderChangeMessage``, ``SnapshotHeaderRecord``, ``SnapshotFooterRecord``, ``KRaftVersionRecord``,
@@ -219,8 +221,6 @@ _NEWEST_LEADER_CHANGE = 1
 _NAMES = {
     ControlType.ABORT: "EndTxnMarker",
     ControlType.COMMIT: "EndTxnMarker",
-    ControlType.KRAFT_VERSION: "KRaftVersionRecord",
-    ControlType.KRAFT_VOTERS: "VotersRecord",
 }
 
 
@@ -241,9 +241,39 @@ def decode_control(key: bytes | None, value: bytes | None) -> rec.MetadataRecord
         return rec.SnapshotBegins(fields.number(8))
     if number == ControlType.SNAPSHOT_FOOTER:
         return rec.SnapshotEnds()
+    if number == ControlType.KRAFT_VERSION:
+        level = _by_schema("KRaftVersionRecord", value)
+        return level if isinstance(level, rec.Irrelevant) else rec.KRaftVersion(level.k_raft_version)
+    if number == ControlType.KRAFT_VOTERS:
+        voters = _by_schema("VotersRecord", value)
+        return voters if isinstance(voters, rec.Irrelevant) else rec.Voters(tuple(map(_voter, voters.voters)))
     if number in _NAMES:
         return rec.Irrelevant(_NAMES[ControlType(number)])
     return rec.Irrelevant(f"control record of type {number}")
+
+
+def _by_schema(name: str, value: bytes) -> Any:
+    """The record that Kafka's schema of this name makes of the bytes; of a newer version only that there is one."""
+    kind = message_class(name)
+    version = Fields(value).number(2)
+    if not 0 <= version <= kind.newest():
+        return rec.Irrelevant(f"{name} of version {version}")
+    try:
+        return kind.decode(value, version)
+    except MalformedError as error:
+        raise UnreadableBatchError(f"{name} of version {version}: {error}") from error
+
+
+def _voter(voter: Any) -> rec.Voter:
+    directory = voter.voter_directory_id
+    supported = voter.k_raft_version_feature
+    return rec.Voter(
+        node=voter.voter_id,
+        directory_id=id_text(bytes(ID_SIZE) if directory is None else directory.bytes),
+        endpoints=tuple(rec.Endpoint(one.name, one.host, one.port) for one in voter.endpoints),
+        min_version=supported.min_supported_version,
+        max_version=supported.max_supported_version,
+    )
 
 
 def _leader_changed(fields: Fields) -> rec.LeaderChanged:

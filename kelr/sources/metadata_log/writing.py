@@ -12,8 +12,10 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from kelr.model import METADATA_FEATURE
+from kelr.protocol.codec import message_class
 from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage, TopicOnRecord
 from kelr.replay.packed import key_of
@@ -298,14 +300,33 @@ def _control(record: rec.MetadataRecord) -> tuple[ControlType, bytes] | None:
         return ControlType.SNAPSHOT_HEADER, struct.pack(">hq", 0, record.last_contained_ms) + b"\0"
     if isinstance(record, rec.SnapshotEnds):
         return ControlType.SNAPSHOT_FOOTER, struct.pack(">h", 0) + b"\0"
+    if isinstance(record, rec.KRaftVersion):
+        level = message_class("KRaftVersionRecord")(version=0, k_raft_version=record.level)
+        return ControlType.KRAFT_VERSION, level.encode()
+    if isinstance(record, rec.Voters):
+        voting = message_class("VotersRecord")(version=0, voters=list(map(_voter, record.voters)))
+        return ControlType.KRAFT_VOTERS, voting.encode()
     return None
+
+
+def _voter(voter: rec.Voter) -> Mapping[str, Any]:
+    endpoints = [{"name": one.name, "host": one.host, "port": one.port} for one in voter.endpoints]
+    return {
+        "voter_id": voter.node,
+        "voter_directory_id": UUID(bytes=_id(voter.directory_id)),
+        "endpoints": endpoints,
+        "k_raft_version_feature": {
+            "min_supported_version": voter.min_version,
+            "max_supported_version": voter.max_version,
+        },
+    }
 
 
 # Batches.
 
 
 def encode_batch(base_offset: int, epoch: int, timestamp_ms: int, records: Sequence[rec.MetadataRecord]) -> bytes:
-    """One batch. Control records (`LeaderChanged`, `SnapshotBegins`, `SnapshotEnds`) are never in one with others.
+    """One batch. Control records (those that `decode_control` reads) are never in one with others.
 
     Raises:
         ValueError: there are none, they do not go together, or one of them cannot be written (see `encode`).

@@ -64,6 +64,7 @@ def test_control_records() -> None:
         control(2, struct.pack(">hi", 1, 3) + with_directories * 2 + b"\0"),
         control(2, struct.pack(">hi", 2, 9) + b"what a newer version has"),
         control(5, struct.pack(">hh", 0, 1) + b"\0"),
+        control(5, struct.pack(">hh", 1, 9)),
         control(6, b"\0\0\x01\0"),
         control(77, b""),
         control=True,
@@ -74,8 +75,9 @@ def test_control_records() -> None:
         rec.LeaderChanged(1, (1, 2)),
         rec.LeaderChanged(3, (3,)),
         rec.LeaderChanged(9, ()),
-        rec.Irrelevant("KRaftVersionRecord"),
-        rec.Irrelevant("VotersRecord"),
+        rec.KRaftVersion(1),
+        rec.Irrelevant("KRaftVersionRecord of version 1"),
+        rec.Voters(()),
         rec.Irrelevant("control record of type 77"),
     )
 
