@@ -381,6 +381,16 @@ def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
     return schema
 
 
+def _quorum(name: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view import quorum  # noqa: PLC0415
+
+        views: Mapping[str, View[Any]] = {"collection": quorum.collected_view(), "copies": quorum.copies_view()}
+        return document_schema(views[name])
+
+    return schema
+
+
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
@@ -422,6 +432,8 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "rescue": _rescue("show"),
     "rescue-records": _rescue("records"),
     "rescue-replay": _rescue("replay"),
+    "quorum-collection": _quorum("collection"),
+    "quorum-copies": _quorum("copies"),
     **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test")},
     **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report")},
 }

@@ -37,6 +37,7 @@ from tests.rescue.files import save, tail
 from tests.view.context_samples import CONTEXT_SAMPLES
 from tests.view.fleet_samples import FLEET_SAMPLES
 from tests.view.printing import Printed, listed
+from tests.view.quorum_samples import QUORUM_SAMPLES
 from tests.view.watched import CHANGES, SAID, at_first, later
 
 STRAY = "/srv/caf\udce9"
@@ -372,5 +373,6 @@ SAMPLES: Mapping[str, Printed] = {
     "watch": watch,
     **FLEET_SAMPLES,
     **CONTEXT_SAMPLES,
+    **QUORUM_SAMPLES,
 }
 """Prints each output that needs what no incident of `tests.incident` has."""

@@ -1,0 +1,254 @@
+"""Copies of the metadata log out of collections: scanned batch by batch, and replayed."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.errors import BadInputError, KelrError
+from kelr.quorum.archive import LOG_DIRECTORY, Archive, CollectedNode, open_archive
+from kelr.quorum.collect import QUORUM_STATE
+from kelr.quorum.copies import NO_EPOCH, Batches, BrokerDisk, History, MetadataCopy, QuorumState
+from kelr.replay.image import MetadataImage, TopicOnRecord
+from kelr.replay.records import Change, Irrelevant, PartitionMoved, RecordBatch
+from kelr.sources.metadata_log.log import MetadataLog
+from kelr.sources.metadata_log.pieces import WINDOW_BYTES, Copy, Holder
+from kelr.sources.metadata_log.replaying import replay
+from kelr.sources.records.batches import BatchHeader, BatchRun, Stop, StopKind
+
+_UNFINISHED = frozenset({StopKind.TORN, StopKind.EMPTY_SPACE})
+_UNDERSTOOD = ("KRaftVersionRecord", "VotersRecord")
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """All that was collected, of several files where there are any."""
+
+    copies: tuple[MetadataCopy, ...]
+    disks: tuple[BrokerDisk, ...]
+    sources: Mapping[tuple[int, str], tuple[Archive, CollectedNode]]
+    """By a copy's key, where its bytes are."""
+
+
+def read_collections(paths: Sequence[Path]) -> Collected:
+    """Every copy in these files; of a directory that is in several the newest reading.
+
+    Raises:
+        BadInputError: a file is no collection, was changed, or they are of different clusters.
+    """
+    newest: dict[tuple[int, str], tuple[Archive, CollectedNode]] = {}
+    for archive in map(open_archive, paths):
+        for node in archive.nodes:
+            key = node.node, node.directory_id or place_of(node)
+            if key not in newest or newest[key][1].read_at_ms <= node.read_at_ms:
+                newest[key] = archive, node
+    clusters = {node.cluster_id: archive.path for archive, node in newest.values() if node.cluster_id is not None}
+    if len(clusters) > 1:
+        listed = "; ".join(f"{path} is of {cluster}" for cluster, path in sorted(clusters.items()))
+        raise BadInputError(
+            f"these are collections of different clusters: {listed}",
+            next_step="give those of one",
+            code="metadata-logs-differ",
+        )
+    found = sorted(newest.items())
+    return Collected(
+        copies=tuple(_copy(archive, node) for _, (archive, node) in found if node.files),
+        disks=tuple(BrokerDisk(node.node, node.replicas, node.set_aside, node.unread) for _, (_, node) in found),
+        sources=dict(found),
+    )
+
+
+def place_of(node: CollectedNode) -> str:
+    """Host and directory, for a person."""
+    return f"{node.host}:{node.directories[0]}"
+
+
+def _copy(archive: Archive, node: CollectedNode) -> MetadataCopy:
+    files = {
+        name.removeprefix(f"{LOG_DIRECTORY}/"): content
+        for (place, name), content in archive.files.items()
+        if place == node.place and name.startswith(f"{LOG_DIRECTORY}/")
+    }
+    place = place_of(node)
+    pieces = Copy(place, node.cluster_id, node.node)
+    for name, content in sorted(files.items()):
+        pieces.add(name, f"{place}/{LOG_DIRECTORY}/{name}", content)
+    scanned = _scan(pieces)
+    replayed = _replayed(pieces, scanned)
+    return MetadataCopy(
+        node=node.node,
+        directory_id=node.directory_id,
+        place=place,
+        cluster_id=node.cluster_id,
+        batches=replayed.batches,
+        last_epoch=replayed.last_epoch,
+        image=replayed.image,
+        history=replayed.history,
+        checkpoints=tuple(sorted((one.end_offset, one.epoch) for one in pieces.checkpoints if one.end_offset)),
+        quorum_state=_quorum_state(files.get(QUORUM_STATE)),
+        running=node.running,
+        broken=replayed.broken,
+        torn_bytes=scanned.torn_bytes,
+    )
+
+
+def _quorum_state(content: Holder | None) -> QuorumState | None:
+    """Of either version; None where it is missing or garbled, so that the voter does not count as read."""
+    if content is None:
+        return None
+    try:
+        found = json.loads(content.read(0, content.size_bytes))
+        epoch, leader, voted = (found[key] for key in ("leaderEpoch", "leaderId", "votedId"))
+        if not all(isinstance(one, int) and not isinstance(one, bool) for one in (epoch, leader, voted)):
+            return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return QuorumState(epoch, leader if leader >= 0 else None, voted if voted >= 0 else None)
+
+
+# The log itself, batch by batch.
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    batches: Batches
+    broken: str | None
+    torn_bytes: int
+
+
+def _scan(copy: Copy) -> _Scanned:
+    """The whole batches of the segments, as far as each follows the one before."""
+    offsets, epochs, checksums = array("q"), array("i"), array("I")
+    segments = sorted(copy.segments, key=lambda one: one.base_offset)
+    end = segments[0].base_offset if segments else 0
+    broken, torn = ("; ".join(copy.odd) or None), 0
+    for number, segment in enumerate(segments):
+        if broken is None and segment.base_offset != end:
+            broken = f"records {end} to {segment.base_offset - 1} are missing before {segment.name}"
+        if broken is not None:
+            break
+        reading = _Headers(segment.bytes)
+        for header in reading:
+            epoch = header.partition_leader_epoch
+            if header.base_offset != end or epoch is None or (epochs and epoch < epochs[-1]):
+                broken = f"{segment.name}: a batch of offset {header.base_offset} follows offset {end - 1}"
+                break
+            offsets.append(end)
+            epochs.append(epoch)
+            checksums.append(header.crc)
+            end = header.base_offset + header.last_offset_delta + 1
+        stop = reading.stop
+        if broken is None and stop is not None and stop.kind is not StopKind.END:
+            if number + 1 == len(segments) and stop.kind in _UNFINISHED:
+                torn = segment.bytes.size_bytes - stop.at
+            else:
+                broken = f"{segment.name} at byte {stop.at}: {stop.text}"
+    return _Scanned(Batches(offsets, epochs, checksums, end), broken, torn)
+
+
+class _Headers:
+    """The headers of a segment's whole batches, checksums verified: iterate, then ask `stop`."""
+
+    def __init__(self, content: Holder) -> None:
+        self._content = content
+        self.stop: Stop | None = None
+
+    def __iter__(self) -> Iterator[BatchHeader]:
+        at, window, size = 0, WINDOW_BYTES, self._content.size_bytes
+        while True:
+            data = self._content.read(at, window)
+            run = BatchRun(data)
+            for _, header in run:
+                yield header
+            stop = run.stop
+            assert stop is not None
+            if stop.kind not in {*_UNFINISHED, StopKind.END} or at + len(data) >= size:
+                self.stop = Stop(stop.kind, at + stop.at, stop.text)
+                return
+            window = WINDOW_BYTES if stop.at else window * 2
+            at += stop.at
+
+
+@dataclass(frozen=True, slots=True)
+class _Replayed:
+    batches: Batches
+    last_epoch: int
+    image: MetadataImage
+    history: History
+    broken: str | None
+
+
+def _replayed(copy: Copy, scanned: _Scanned) -> _Replayed:
+    """What the records say; a copy that cannot be replayed holds nothing that could be chosen."""
+    batches, checkpoints = scanned.batches, [one for one in copy.checkpoints if one.end_offset]
+    if not batches.end and not checkpoints:
+        return _Replayed(batches, NO_EPOCH, MetadataImage(), History(), scanned.broken)
+    history = _Historian()
+    try:
+        log = MetadataLog([copy])
+        found = replay(log.batches(), name=copy.label, observer=history.saw)
+    except KelrError as error:
+        return _Replayed(Batches(), NO_EPOCH, MetadataImage(), History(), scanned.broken or error.message)
+    broken = scanned.broken
+    if broken is None and history.restarts > 1:
+        broken = "a checkpoint stands in for records that are missing"
+    if broken is None and history.unknown:
+        broken = f"kelr does not understand {history.unknown}"
+    last_epoch = batches.epochs[-1] if batches.epochs else max((one.epoch for one in checkpoints), default=NO_EPOCH)
+    end = batches.end
+    if not batches.offsets or found.next_offset > batches.end:
+        # Nothing but a checkpoint: the log goes on where that ends.
+        end, last_epoch = found.next_offset, history.epoch
+        batches = Batches(end=end)
+    elif found.next_offset < batches.end and broken is None:
+        broken = f"it cannot be read from offset {found.next_offset} on"
+    if found.next_offset < batches.end:
+        # What cannot be replayed is not compared, either: its records could not be used.
+        kept = batches.index(found.next_offset)
+        batches = Batches(batches.offsets[:kept], batches.epochs[:kept], batches.checksums[:kept], found.next_offset)
+        last_epoch = batches.epochs[-1] if kept else NO_EPOCH
+    return _Replayed(batches, last_epoch, found.image, history.history(found.image), broken)
+
+
+class _Historian:
+    """Notes what a copy has ever said while it is replayed."""
+
+    def __init__(self) -> None:
+        self._begins_at: int | None = None
+        self._topics: set[str] = set()
+        self._held: dict[tuple[str, int], set[int]] = {}
+        self.epoch = NO_EPOCH
+        self.restarts = 0
+        """Checkpoints that were read, and breaks that a checkpoint stood in for."""
+        self.unknown: str | None = None
+        self._last_checkpoint: int | None = None
+
+    def saw(self, batch: RecordBatch, changes: Iterable[Change]) -> None:
+        if self._begins_at is None:
+            self._begins_at = batch.checkpoint_end or 0
+        if batch.checkpoint_end is not None and batch.checkpoint_end != self._last_checkpoint:
+            self._last_checkpoint = batch.checkpoint_end
+            self.restarts += 1 if self.restarts or self._begins_at == batch.checkpoint_end else 2
+        self.epoch = max(self.epoch, batch.epoch)
+        for record in batch.records if type(batch.records) is tuple else ():
+            if type(record) is Irrelevant and record.kind.startswith(_UNDERSTOOD):
+                self.unknown = record.kind
+        for change in changes:
+            if isinstance(change, PartitionMoved):
+                state = change.after or change.before
+                assert state is not None
+                if state.topic_id is not None:
+                    self._topics.add(state.topic_id)
+                    held = self._held.setdefault((state.topic_id, state.partition), set())
+                    held.update(state.replicas)
+
+    def history(self, image: MetadataImage) -> History:
+        topics: Iterable[TopicOnRecord] = image.topics.values()
+        return History(
+            self._begins_at or 0,
+            frozenset(self._topics) | {one.topic_id for one in topics},
+            {key: frozenset(brokers) for key, brokers in self._held.items()},
+        )

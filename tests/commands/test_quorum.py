@@ -1,0 +1,121 @@
+"""``kelr quorum``: whole outputs, documents and exit codes."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kelr.view.schema import SCHEMAS
+from tests.commands.conftest import Kelr
+from tests.quorum.nodes import BEGINNING, LATE, LATER, TOPIC, log_bytes, write_node, write_replica
+
+WHOLE, END = log_bytes([*BEGINNING, *LATER])
+SHORT, _ = log_bytes(BEGINNING)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that lags, a broker that does not, and two controllers that are gone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(socket, "gethostname", lambda: "h")
+    write_node(Path("c"), 100, SHORT, epoch=1)
+    write_node(Path("b"), 1, WHOLE)
+    write_replica(Path("b"), "early", TOPIC, [(0, 0), (1, 0)])
+    write_replica(Path("b"), "late", LATE, [(0, 0)])
+
+
+def test_what_is_collected_is_shown(kelr: Kelr) -> None:
+    ran = kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "b")
+    assert ran.code == 0
+    assert ran.out == (
+        "NODE  HOST  METADATA BYTES  REPLICAS  RUNNING\n"
+        "   1  h               1189         2  no\n"
+        " 100  h                834         0  no\n"
+    )
+    assert ran.err == "saved in all\n  next: kelr quorum explain all\n"
+    again = kelr("quorum", "collect", "all", "--node-dir", "c")
+    assert (again.code, again.out) == (2, "")
+    assert again.err.startswith("kelr: error: all exists already")
+
+
+EXPLAINED = """\
+Quorum  LOST: 1 of 3 voters has a whole log among those read; 2 are needed to
+        elect a controller.
+Best    node 1 (h:b), offset 10 of epoch 2: lower bound
+        It holds all that nodes 1 and 100 hold; not read whole: voters 101 and
+        102. Whether others hold more is UNKNOWN.
+        Voter 101: not read.
+        Voter 102: not read.
+
+NODE  ROLE    VERDICT      LAST EPOCH  END  START  EPOCH SEEN  SAME TO  DIRECTORY
+   1  broker  lower bound           2   11      0           2       11  h:b
+ 100  voter   stale                 1    7      0           1        7  h:c
+
+Node 100 (stale), if it is chosen:
+  - contradicted: node 1 holds offset 10 of epoch 2; this copy ends at 6 of
+    epoch 1 (h:b)
+  - contradicted: broker 1 has early-0 in leader epoch 1; here it is 0
+    (b/early-0)
+  - contradicted: broker 1 has late-0 of topic id BBBBBBBBBBBBBBBBBBBBBQ, which
+    this copy never knew (b/late-0)
+  - brokers set the files of these topics aside (-stray): late
+  - 1 partition with an older leader or ISR; followers truncate 0 records
+  - node 1 truncates its metadata log; if it is a live broker, it exits
+"""
+
+
+def test_the_copies_are_explained(kelr: Kelr) -> None:
+    kelr("quorum", "collect", "one", "--node-dir", "c")
+    kelr("quorum", "collect", "two", "--node-dir", "b")
+    ran = kelr("quorum", "explain", "one", "two")
+    assert ran.out == EXPLAINED
+    assert (ran.code, ran.err) == (1, "")
+
+
+def test_documents_fit_their_schemas(kelr: Kelr) -> None:
+    ran = kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "b", "-o", "json")
+    document = json.loads(ran.out)
+    Draft202012Validator(dict(SCHEMAS["quorum-collection"]())).validate(document)
+    assert [one["node"] for one in document["items"]] == [1, 100]
+    ran = kelr("quorum", "explain", "all", "-o", "json")
+    document = json.loads(ran.out)
+    Draft202012Validator(dict(SCHEMAS["quorum-copies"]())).validate(document)
+    assert (ran.code, document["matter"], document["missing_voters"]) == (1, "lost", [101, 102])
+    assert document["voters"][0] == {
+        "node": 100,
+        "state": "whole",
+        "directory_id": f"{100:021d}A",
+        "endpoints": ["CONTROLLER://c100:9093"],
+        "running": False,
+    }
+    best, stale = document["items"]
+    assert (best["verdict"], best["contradictions"], best["truncating"]) == ("lower-bound", [], [])
+    assert (stale["verdict"], stale["truncating"]) == ("stale", [1])
+    assert stale["topics"] == [{"topic": "late", "topic_id": LATE, "fate": "stray"}]
+    assert [one["certain"] for one in stale["contradictions"]] == [True, True, True]
+
+
+def test_a_quorum_that_is_not_lost(kelr: Kelr) -> None:
+    write_node(Path("d"), 101, WHOLE)
+    kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "b", "--node-dir", "d")
+    ran = kelr("quorum", "explain", "all")
+    assert ran.code == 0
+    assert ran.out.startswith(
+        "Quorum  not lost: 2 of 3 voters have a whole log, a majority. Not enough of them\n"
+        "        run: start them. Kafka then elects a controller by itself.\n"
+        "Best    node 1 (h:b), offset 10 of epoch 2: proved\n"
+        "        It holds every committed record: enough voters were read, and nothing\n"
+        "        contradicts it.\n"
+        "        Voter 102: not read.\n"
+    )
+
+
+def test_what_is_no_collection_is_refused(kelr: Kelr) -> None:
+    Path("x").write_text("nothing of the kind")
+    ran = kelr("quorum", "explain", "x")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("kelr: error: x is no collection of kelr quorum collect")

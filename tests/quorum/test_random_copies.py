@@ -1,0 +1,86 @@
+"""Thousands of random sets of copies: what is called proved holds every committed record, what a broker's data
+contradicts is called stale, and the most complete copy is chosen."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kelr.quorum.assess import Assessment, Verdict, assess
+from kelr.quorum.copies import BrokerDisk, MetadataCopy
+from tests.quorum.raft import Quorum
+
+HISTORIES = 1500
+
+
+def collected(quorum: Quorum, random: Random) -> tuple[list[MetadataCopy], list[BrokerDisk]]:
+    copies = [one for one in quorum.copies() if random.random() < 0.6]
+    disks = [quorum.disk(number) for number in quorum.brokers if random.random() < 0.5]
+    return copies, disks
+
+
+def holds_committed(copy: MetadataCopy, quorum: Quorum) -> bool:
+    """Whether every committed record that the copy could hold is in it."""
+    if copy.end < len(quorum.committed):
+        return False
+    serials = dict(zip(copy.batches.offsets, copy.batches.checksums, strict=True))
+    return all(serials.get(offset, entry.serial) == entry.serial for offset, entry in enumerate(quorum.committed))
+
+
+def lacks_data(copy: MetadataCopy, disks: list[BrokerDisk]) -> bool:
+    """Whether a broker's data names a leader epoch, or a topic, beyond what the copy says."""
+    for disk in disks:
+        for replica in disk.replicas:
+            topic = copy.image.topics.get(replica.topic_id or "")
+            if topic is None:
+                if replica.topic_id not in copy.history.topics and not copy.history.begins_at:
+                    return True
+            elif 0 not in topic.partitions or (replica.newest_epoch or 0) > topic.partitions[0].leader_epoch:
+                return True
+    return False
+
+
+def check(found: Assessment, quorum: Quorum, disks: list[BrokerDisk], *, lawful: bool) -> tuple[int, int]:
+    proved = stale = 0
+    assert found.best.copy.position == max(one.copy.position for one in found.copies)
+    for one in found.copies:
+        contradicted = lacks_data(one.copy, disks)
+        if contradicted or one.copy.position < found.best.copy.position:
+            assert one.verdict is Verdict.STALE
+            stale += 1
+        if one.verdict is Verdict.PROVED:
+            assert not one.contradictions
+            assert not lawful or holds_committed(one.copy, quorum)
+            proved += 1
+    return proved, stale
+
+
+@pytest.mark.parametrize("voters", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_is_proved_holds_every_committed_record(voters: int, dynamic: bool) -> None:
+    proved = stale = 0
+    for seed in range(HISTORIES // 5):
+        random = Random(seed * 10 + voters)
+        quorum = Quorum(random, dynamic=dynamic, voters=voters)
+        quorum.play(random.randint(5, 60))
+        copies, disks = collected(quorum, random)
+        if copies:
+            more = check(assess(copies, disks), quorum, disks, lawful=True)
+            proved, stale = proved + more[0], stale + more[1]
+    assert proved > 20
+    assert stale > 20 or voters == 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_a_brokers_data_contradicts_is_never_proved_whatever_was_done_to_the_voters(dynamic: bool) -> None:
+    """Voters are wiped and come back: they elect each other, and commit other records in place of committed ones."""
+    stale = 0
+    for seed in range(HISTORIES):
+        random = Random(seed)
+        quorum = Quorum(random, dynamic=dynamic, voters=3, wipes=True)
+        quorum.play(random.randint(5, 60))
+        copies, disks = collected(quorum, random)
+        if copies:
+            stale += check(assess(copies, disks), quorum, disks, lawful=False)[1]
+    assert stale > 100

@@ -1,0 +1,46 @@
+"""What ``kelr quorum`` prints, with what is rare in it: an empty copy, a part that differs, damage, no directory id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from random import Random
+
+from kelr.quorum.archive import CollectedFile, CollectedNode
+from kelr.quorum.assess import assess
+from kelr.quorum.copies import NO_EPOCH, Batches, MetadataCopy
+from kelr.replay.image import MetadataImage
+from kelr.view.output import Output
+from kelr.view.quorum import show_assessment, show_collected
+from tests.quorum.raft import Quorum
+
+_NODE = CollectedNode(
+    place="node-1",
+    host="hé",
+    directories=("/data",),
+    node=1,
+    cluster_id="c",
+    directory_id=None,
+    running=None,
+    read_at_ms=0,
+    files=(CollectedFile("meta.properties", 90, "0" * 64),),
+    replicas=(),
+    set_aside=("/data/t-0.x-stray",),
+    unread=("/data/2",),
+    problems=("odd; é",),
+)
+
+
+def collection(output: Output) -> None:
+    show_collected(output, "all.kelr-quorum", [_NODE, replace(_NODE, node=2, running=False)])
+
+
+def copies(output: Output) -> None:
+    quorum = Quorum(Random(7), dynamic=True, voters=3)
+    quorum.play(60)
+    found = list(quorum.copies())
+    empty = MetadataCopy(9, None, "h:/é", None, Batches(), NO_EPOCH, MetadataImage(), broken="damaged", torn_bytes=7)
+    show_assessment(output, assess([*found, empty], [quorum.disk(1), quorum.disk(2)]))
+
+
+QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {"quorum-collection": collection, "quorum-copies": copies}
