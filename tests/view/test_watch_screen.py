@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from kelr.engine.watching import Counts
@@ -437,6 +438,18 @@ def test_a_filter_is_typed_kept_and_ended() -> None:
     assert filtered(*typed, "escape") == ("", False)
     assert filtered(*typed, "enter", "slash", "z", "escape") == ("paq", False)
     assert filtered(*typed, "ctrl+u", "enter") == ("", False)
+
+
+def test_keys_may_come_faster_than_they_are_looked_at() -> None:
+    app = Fixed(at_first())
+
+    async def type_fast(pilot: Pilot[bool]) -> None:
+        for key, character in (("slash", "/"), ("p", "p"), ("a", "a"), ("y", "y"), ("enter", "\r"), ("s", "s")):
+            app.post_message(Key(key, character))
+        await settled(pilot)
+
+    assert "1 of 4 hold 'pay'" in played(app, 100, 24, type_fast)
+    assert (app.wanted, app.filter.display, app.sort) == ("pay", False, Sort.WAITS_FOR)
 
 
 def test_enter_explains_and_esc_goes_back() -> None:

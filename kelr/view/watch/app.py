@@ -169,7 +169,8 @@ class Filter(Input):
     """What names of partitions hold that are shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "keep it"),
+        # What is typed next is no part of it, however soon it comes.
+        Binding("enter", "app.keep_filter", "keep it", priority=True),
         Binding("escape", "app.leave", "give it up"),
     ]
 
@@ -413,10 +414,9 @@ class WatchApp(LiveApp):
         self.wanted = event.value
         self.renew()
 
-    @on(Input.Submitted)
-    def filter_kept(self) -> None:
+    def action_keep_filter(self) -> None:
         self.filter.display = False
-        self.partitions.focus()
+        self.screen.set_focus(self.partitions)  # at once: the next key may have come already
         self.renew_later()
 
     def action_filter(self) -> None:
@@ -425,7 +425,7 @@ class WatchApp(LiveApp):
 
     def action_leave(self) -> None:
         self.filter.value = self.wanted = self._wanted_before if self.filter.display else ""
-        self.filter_kept()
+        self.action_keep_filter()
 
     def action_sort(self) -> None:
         self.sort = self.sort.following
