@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,8 @@ from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on
 from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(add_completion=False)
+
+ALERTS = "Alerts"
 
 Interval = Annotated[
     str,
@@ -21,6 +24,47 @@ UntilHealthy = Annotated[
 For = Annotated[
     str | None,
     typer.Option("--for", metavar="TIME", help="End after so long: 90s, 30m, 2h; with --until-healthy with 1."),
+]
+OnChange = Annotated[
+    str | None,
+    typer.Option(
+        "--on-change",
+        metavar="COMMAND",
+        help="Run this for each change, with a JSON document on its stdin (kelr schema alert); no shell is used.",
+        rich_help_panel=ALERTS,
+    ),
+]
+WebhookUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--webhook",
+        metavar="URL",
+        envvar="KELR_WEBHOOK",
+        show_envvar=False,
+        help="Post the document there (env: KELR_WEBHOOK, where the address itself is a secret).",
+        rich_help_panel=ALERTS,
+    ),
+]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--secret-file",
+        metavar="FILE",
+        help="Sign what is posted with the secret in this file (env: KELR_WEBHOOK_SECRET holds it).",
+        rich_help_panel=ALERTS,
+    ),
+]
+Runbook = Annotated[
+    str | None,
+    typer.Option(
+        "--runbook",
+        metavar="URL",
+        envvar="KELR_RUNBOOK",
+        show_envvar=False,
+        help="The link to a runbook, with {situation} in it (default: docs/runbooks/{situation}.md;"
+        " env: KELR_RUNBOOK).",
+        rich_help_panel=ALERTS,
+    ),
 ]
 ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help="Leave out Kafka's own topics.")]
 
@@ -42,6 +86,10 @@ def watch(
     until_healthy: UntilHealthy = False,
     for_: For = None,
     exclude_internal: ExcludeInternal = False,
+    on_change: OnChange = None,
+    webhook: WebhookUrl = None,
+    secret_file: SecretFile = None,
+    runbook: Runbook = None,
     topic: Topics = None,
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
@@ -52,15 +100,20 @@ def watch(
     replicas' logs, what has changed since the start, and a recovery under way;
     ? shows its keys. In a pipe, or with -o ndjson, it prints a line for each
     change. It changes nothing, and goes on when brokers cannot be reached.
+    --on-change and --webhook send each change, with what to do about it and the
+    runbook, to a command or an address.
 
     Examples:
       kelr watch -b kafka-1:9092
       kelr watch 'orders-*' --interval 5s -b kafka-1:9092
       kelr watch --until-healthy --for 30m -b kafka-1:9092
       kelr watch -o ndjson -b kafka-1:9092
+      kelr watch --webhook https://alerts.example.com --secret-file key -c prod
     """
     session = open_session(ctx)
-    from kelr.commands.watching import WatchOptions, read_time_s, watch_cluster  # noqa: PLC0415 - not for --help
+    from kelr.commands.watch_alerts import checked_runbook, receivers_of  # noqa: PLC0415 - not for --help
+    from kelr.commands.watching import WatchOptions, read_time_s, watch_cluster  # noqa: PLC0415
+    from kelr.view.watch.alerts import RUNBOOK  # noqa: PLC0415
 
     if session.settings.saved is not None:
         raise UsageError(
@@ -74,6 +127,8 @@ def watch(
         for_s=None if for_ is None else read_time_s(for_, "--for"),
         until_healthy=until_healthy,
         exclude_internal=exclude_internal,
+        receivers=receivers_of(on_change, webhook, secret_file),
+        runbook=RUNBOOK if runbook is None else checked_runbook(runbook),
     )
     if watch_cluster(session, options):
         raise typer.Exit(ExitCode.FOUND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kelr.commands.session import Session, now_ms
+from kelr.commands.watch_alerts import Alerts, sending
 from kelr.commands.watch_reader import WatchLook
 from kelr.commands.watch_telling import Teller
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions
@@ -16,6 +17,11 @@ _AT_MOST_S = 0.25
 
 def watch_in_lines(session: Session, options: WatchOptions) -> bool:
     """Print what changes until it is to end; whether the time ran out before everything was healthy."""
+    with sending(session, options) as alerts:
+        return _watch(session, options, alerts)
+
+
+def _watch(session: Session, options: WatchOptions, alerts: Alerts) -> bool:
     watching = Watching(session, options, wake=lambda: None, patient=False)
     first: WatchLook | None = None
     while first is None and watching.ends_now is None:
@@ -32,8 +38,11 @@ def watch_in_lines(session: Session, options: WatchOptions) -> bool:
     with session.output.listing(watch_view(), head) as listing:
         begin, *found = begin_lines(first.story.sight)
         listing.add([begin, *teller.gaps(watching), *found, *teller.rest(watching)])
+        alerts.tell(watching, first)
         while (ended := watching.ends_now) is None:
             seen = _next(watching)
+            alerts.tell(watching, seen)
+            alerts.note_failures(session.output)
             changes = () if seen is None else change_lines(seen.story.sight, seen.changes)
             lines = [*teller.gaps(watching), *changes, *teller.rest(watching)]
             if lines:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from kelr.commands.elections_on_record import unsaved_in_words, unsaved_on_record
+from kelr.commands.elections_on_record import on_record, unsaved_in_words, unsaved_on_record
 from kelr.commands.session import Resolved, Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.engine.watching import Change, Sight, Story
@@ -198,7 +198,15 @@ class DetailJob:
         try:
             source = self._reader.source()
             source.forget()
-            for page in decide_partitions(source, selection_of(addresses), clock_ms=now_ms):
+            # As kelr explain does: what is on record here decides on advice, too.
+            record = on_record(source, lambda _: None)
+            for page in decide_partitions(
+                source,
+                selection_of(addresses),
+                clock_ms=now_ms,
+                elections=record.elections,
+                saved=record.saved,
+            ):
                 logs.update(page.snapshot.logs)
                 for one in page.decisions:
                     at = TopicPartition(one.topic, one.partition)

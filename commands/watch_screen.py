@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
+from kelr.commands.watch_alerts import Alerts, sending
 from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
 from kelr.commands.watch_telling import Teller
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, next_step_s, title_of
@@ -28,11 +29,12 @@ MOST_LINES = 1000
 
 def watch_on_screen(session: Session, options: WatchOptions) -> bool:
     """Show the screen until somebody ends it; whether the time ran out before everything was healthy."""
-    screen = _Screen(session, options)
-    try:
-        return screen.run_until_ended()
-    finally:
-        _say_at_the_end(session.output, screen.watching)
+    with sending(session, options) as alerts:
+        screen = _Screen(session, options, alerts)
+        try:
+            return screen.run_until_ended()
+        finally:
+            _say_at_the_end(session.output, screen.watching)
 
 
 def _say_at_the_end(output: Output, watching: Watching) -> None:
@@ -57,8 +59,9 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
 class _Screen(WatchApp):
     """One watch on one terminal."""
 
-    def __init__(self, session: Session, options: WatchOptions) -> None:
+    def __init__(self, session: Session, options: WatchOptions, alerts: Alerts) -> None:
         super().__init__()
+        self._alerts = alerts
         self.watching = Watching(session, options, wake=self.wake, patient=True)
         self._asker: Worker[Sequence[TopicPartition], Asked] = Worker(
             "logs", DetailJob(Reader(session.settings)), self.wake
@@ -90,6 +93,7 @@ class _Screen(WatchApp):
     def _take(self) -> None:
         """What the threads have brought."""
         seen = self.watching.take()
+        self._alerts.tell(self.watching, seen)
         changes = [] if seen is None else log_lines(seen.story.sight.seen_ms, seen.changes)
         self._lines += [*self._teller.gaps(self.watching), *changes, *self._teller.rest(self.watching)]
         self._forgotten += max(0, len(self._lines) - MOST_LINES)
@@ -123,7 +127,7 @@ class _Screen(WatchApp):
             paused=self.paused,
             looking_since_ms=self.watching.looking_since_ms,
             begun_ms=self.watching.begun_ms,
-            notes=() if looked is None else looked.notes,
+            notes=(*(() if looked is None else looked.notes), *self._alerts.failures),
         )
 
     def _ask(self) -> None:

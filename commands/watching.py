@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from kelr.alerts import Receiver
 from kelr.commands.session import Session, now_ms
 from kelr.commands.watch_reader import LookJob, Reader, Recoveries, WatchLook, Worker
 from kelr.engine.watching import Story
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import Selection
 from kelr.sources.watched import Looker
+from kelr.view.watch.alerts import RUNBOOK
 from kelr.view.watch.gaps import late
 from kelr.view.watch.model import Silence, Trouble
 
@@ -36,6 +38,10 @@ class WatchOptions:
     for_s: float | None = None
     until_healthy: bool = False
     exclude_internal: bool = False
+    receivers: Sequence[Receiver] = ()
+    """Who is sent a document for each change."""
+    runbook: str = RUNBOOK
+    """The link to a situation's page."""
 
 
 def read_time_s(text: str, flag: str) -> float:

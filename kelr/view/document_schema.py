@@ -7,7 +7,7 @@ from typing import Any
 
 from kelr.view.columns import Column, Fact, Json, View
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def document_schema(
@@ -30,7 +30,7 @@ def document_schema(
         "complete": {"type": "boolean", "description": "False where the command failed before the end."},
     }
     required = [key for key in fields if key not in tail]
-    schema: dict[str, Json] = {"$schema": _DIALECT, "title": view.kind, "type": "object"}
+    schema: dict[str, Json] = {"$schema": DIALECT, "title": view.kind, "type": "object"}
     if definitions:
         schema["$defs"] = definitions
     return {**schema, "properties": fields, "required": required}

@@ -173,19 +173,24 @@ class Explanation:
         decision = row.decision
         own: dict[str, Json] = {
             "elections": _elections_document(decision),
-            "advice": {
-                **as_fields(decision.advice),
-                "command": self._line(self._next(row)),
-                "stock": (self._stock(decision.advice.stock) or None) if not row.supposed else None,
-                "elect": None if row.supposed else self._line(decision.advice.elect),
-                "rescue": None if row.supposed else self._line(decision.advice.rescue),
-            },
+            "advice": self.advice(row),
             "damage": [
                 {**as_fields(damage), "afterwards": self._stock(damage.afterwards)} for damage in decision.damage
             ],
         }
         fields = {name: own[name] if name in own else as_fields(getattr(decision, name)) for name in _FIELDS}
         return {**fields, "taken_at_ms": row.taken_at_ms, "assumptions": assumed_document(row.assumed)}
+
+    def advice(self, row: Explained) -> Mapping[str, Json]:
+        """The decision's advice as JSON."""
+        advice = row.decision.advice
+        return {
+            **as_fields(advice),
+            "command": self._line(self._next(row)),
+            "stock": (self._stock(advice.stock) or None) if not row.supposed else None,
+            "elect": None if row.supposed else self._line(advice.elect),
+            "rescue": None if row.supposed else self._line(advice.rescue),
+        }
 
     def _next(self, row: Explained) -> tuple[str, ...]:
         """The next command. About another state, or other rules, than the cluster's there is nothing to do: what is

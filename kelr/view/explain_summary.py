@@ -6,7 +6,7 @@ Decisions are counted as they come, and none of them is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -135,12 +135,7 @@ class Summary:
         if decision.advice.rescue:
             self._to_save += 1
             self._saved_first.update(_out(decision))
-        do = _do(decision)
-        if again and decision.advice.action is AdviceAction.BRING_BACK:
-            do = f"read disk {joined(sorted(again))} again"
-        elif unread is not None:
-            do = f"keep {unread} down"
-        self._count(row, do)
+        self._count(row, _in_few_words(decision, again, unread))
 
     def _count(self, row: Explained, do: str) -> None:
         situation = situation_text(row)
@@ -441,8 +436,23 @@ def _least(decision: Decision) -> tuple[int, bool, bool]:
     return loss.total.at_least, not loss.total.exact, not loss.counted or loss.total.at_most is None
 
 
+def what_to_do(row: Explained) -> str:
+    """What the advice comes to, in a few words: the same ones for partitions for which the same is to be done."""
+    return _in_few_words(row.decision, _to_read_again(row), _led_by_an_unread_log(row.decision))
+
+
+def _in_few_words(decision: Decision, again: Collection[int], unread: int | None) -> str:
+    """
+    Args:
+        again: brokers whose disks are to be read once more.
+        unread: the broker that Kafka elects even if its log was cut, which nobody has read.
+    """
+    if again and decision.advice.action is AdviceAction.BRING_BACK:
+        return f"read disk {joined(sorted(again))} again"
+    return _do(decision) if unread is None else f"keep {unread} down"
+
+
 def _do(decision: Decision) -> str:
-    """What the advice comes to, in a few words."""
     advice = decision.advice
     if advice.action is AdviceAction.BRING_BACK and advice.replica is not None and not advice.stop:
         saved = _SAVE if advice.rescue else ""

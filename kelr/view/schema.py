@@ -180,6 +180,12 @@ def _watch() -> Mapping[str, Json]:
     return document_schema(watch_view())
 
 
+def _alert() -> Mapping[str, Json]:
+    from kelr.view.watch.alerts import alert_schema  # noqa: PLC0415
+
+    return alert_schema()
+
+
 def _log_info() -> Mapping[str, Json]:
     from kelr.view.log_info import log_info_view  # noqa: PLC0415
 
@@ -397,6 +403,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _describe,
     "describe-summary": _summary,
     "watch": _watch,
+    "alert": _alert,
     "log-info": _log_info,
     "disk-logs": _disk_logs,
     "history": _history,

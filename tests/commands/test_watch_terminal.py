@@ -161,6 +161,22 @@ def test_its_colours_are_the_terminals_own(watching: OnTerminal) -> None:
     assert not re.findall(rb"\x1b\[[0-9;]*[34]8;[25];[0-9;]*m", watching.written)
 
 
+def test_alerts_that_fail_are_a_line_and_those_that_hang_hold_nothing_up(snapshot: Path) -> None:
+    with watch_of(snapshot, "--on-change", "false") as watch:
+        watch.seen("^alerts: command false: it ended with 1 *$", "^ orders:2")
+        watch.press(b"\x03")
+        assert watch.ended() == 130
+    with watch_of(snapshot, "--on-change", "sleep 600") as watch:
+        watch.until(ENTER)
+        watch.seen("^ orders:2", r"^─ \* orders:2, logs as of")
+        watch.press(b"/pay\r")
+        watch.seen("1 of 4 hold 'pay'")
+        watch.press(b"\x03")
+        assert watch.ended() == 130
+        watch.given_back()
+    assert b"alerts: command sleep: " in watch.written
+
+
 def test_a_terminal_that_is_gone_ends_it(watching: OnTerminal) -> None:
     watching.hang_up()
     assert watching.process.wait(30) != 0

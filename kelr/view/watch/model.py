@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine.watching import BrokerChange, Change, PartitionChange, Readings, Story, Watched
@@ -126,6 +126,14 @@ class Shown:
 
 def log_lines(at_ms: int, changes: Sequence[Change]) -> list[WatchLine]:
     """The changes of one look as lines: those that are told in the same words are one."""
+    grouped: dict[str, tuple[Text, list[Change]]] = {}
+    for text, same in alike_changes(changes):
+        grouped.setdefault(plain_words(text), (text, []))[1].extend(same)
+    return [WatchLine(at_ms, "", _names(same), text) for text, same in grouped.values()]
+
+
+def alike_changes(changes: Sequence[Change]) -> Iterator[tuple[Text, Sequence[Change]]]:
+    """Those changes that somebody should hear of, with those together that happened in the same way, and its words."""
     # Ten thousand partitions change at once, in a few ways: each way is put into words once.
     alike: dict[object, list[Change]] = {}
     for change in changes:
@@ -134,11 +142,8 @@ def log_lines(at_ms: int, changes: Sequence[Change]) -> list[WatchLine]:
                 alike.setdefault(_way(change), []).append(change)
         else:
             alike.setdefault((change.before, change.after), []).append(change)
-    grouped: dict[str, tuple[Text, list[Change]]] = {}
     for same in alike.values():
-        text = change_text(same[0])
-        grouped.setdefault(plain_words(text), (text, []))[1].extend(same)
-    return [WatchLine(at_ms, "", _names(same), text) for text, same in grouped.values()]
+        yield change_text(same[0]), same
 
 
 def _way(change: PartitionChange) -> Hashable:
