@@ -268,9 +268,10 @@ def saved_in_words(plan: Plan, files: Files) -> Mapping[str, Sequence[TopicParti
 
 def _held_whole(plan: Plan, files: Files) -> Iterator[tuple[PlannedElection, Mapping[int, str]]]:
     """Each election with the replicas of which a file has all that the elected log lacks, and that file."""
-    name = plan_id(plan)
+    name = plan_id(plan) if files and plan.elections else ""
     for one in plan.elections:
-        yield one, saved_of(before_planned(one, name), files.get(one.address, ())).whole
+        held = files.get(one.address)
+        yield one, saved_of(before_planned(one, name), held).whole if held else {}
 
 
 def all_rescued(plan: Plan, path: Path) -> bool:

@@ -98,7 +98,11 @@ def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRule
 
 
 def decide_all(
-    snapshot: Snapshot, rules: RuleSet | None = None, *, partitions: Iterable[PartitionState] | None = None
+    snapshot: Snapshot,
+    rules: RuleSet | None = None,
+    *,
+    partitions: Iterable[PartitionState] | None = None,
+    well_too: bool = True,
 ) -> Iterator[Decision]:
     """What `decide` says of each partition of a snapshot, in their order; what those that stand alike have in common is
     found out once.
@@ -106,11 +110,24 @@ def decide_all(
     Args:
         rules: as for `decide`.
         partitions: some of the snapshot's; None takes all.
+        well_too: False leaves out those that are well (`_is_well`): nothing more is found out about them.
     """
     own, chosen = _rules(snapshot, rules)
     ways = WaysToStand()
     for state in snapshot.partitions if partitions is None else partitions:
-        yield _decide(snapshot, case_of(snapshot, state, chosen.rules, ways), own, chosen)
+        case = case_of(snapshot, state, chosen.rules, ways)
+        if well_too or not _is_well(case):
+            yield _decide(snapshot, case, own, chosen)
+
+
+def _is_well(case: Case) -> bool:
+    """Whether it is led and not unsafe, and nothing points to a disk that holds what its leader's log lacks."""
+    if case.state.leader is None or case.state.topic == METADATA_TOPIC:
+        return False
+    if is_leaderless_or_unsafe(_situation(case, case.state.leader)):
+        return False
+    past = unclean_past(case)
+    return past is None or past.unsaved is None
 
 
 def is_leaderless_or_unsafe(situation: Situation) -> bool:

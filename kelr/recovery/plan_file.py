@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -34,7 +33,8 @@ MAX_PLAN_BYTES = 64 * 1024 * 1024
 _DIGITS = 12
 _LONGEST_TEXT = 10_000
 _LONGEST_PLACE = 300
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but for line feed and tab, and those that turn the direction of what follows."""
 LATER = {
     "Loss": {"gone_ranges", "lost_data", "may_have_lost", "contradictory"},
     "Alternative": {"start", "leader", "rescue"},
@@ -45,6 +45,7 @@ LATER = {
 """Fields that plans of older kelrs lack."""
 _FORMER = {"signed_elections", "elections[].digest"}
 """Fields that plans of older kelrs have, and that say nothing any more."""
+_FORMER_KEYS = {place.rpartition(".")[2] for place in _FORMER}
 _PLAN_AGAIN = "make the plan again with kelr recover plan; what is left of this one is not used"
 
 
@@ -179,8 +180,8 @@ def _taken(held: Any, place: str = "") -> Any:
     """
     if isinstance(held, dict):
         within = f"{place}." if place else ""
-        former = re.sub(r"\d+", "", within)
-        return {key: _taken(one, within + key) for key, one in held.items() if former + key not in _FORMER}
+        left = {key for key in held if key in _FORMER_KEYS and re.sub(r"\d+", "", within + key) in _FORMER}
+        return {key: _taken(one, within + key) for key, one in held.items() if key not in left}
     if isinstance(held, list):
         return [_taken(one, f"{place}[{at}]") for at, one in enumerate(held)]
     try:
@@ -200,7 +201,7 @@ def _harmless(held: Any) -> Any:
     if isinstance(held, str):
         if len(held) > _LONGEST_TEXT:
             raise ValueError(f"longer than {_LONGEST_TEXT} characters")
-        if any((unicodedata.category(char) == "Cc" and char not in "\n\t") or char in _BIDI for char in held):
+        if _HARMFUL.search(held):
             raise ValueError("has control characters")
     return held
 

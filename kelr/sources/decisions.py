@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 
 from kelr.controller import RuleSet
 from kelr.engine import (
@@ -30,7 +31,6 @@ from kelr.model import (
     TopicError,
     TopicPartition,
     Unheard,
-    Unsaved,
 )
 from kelr.model.rows import topics_of
 from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of, replicas_still_needed
@@ -112,14 +112,15 @@ def decide_partitions(
             snapshot = replace(snapshot, partitions=kept)
         snapshot = with_logs(source, snapshot, wanted, clock_ms=clock_ms, progress=progress)
         concerned = [state for state in snapshot.partitions if wanted(snapshot, state)]
-        decisions = tuple(decide_all(snapshot, rules, partitions=concerned))
+        looks = only_unsafe and elections is not None
+        decisions = tuple(decide_all(snapshot, rules, partitions=concerned, well_too=not looks))
         seen = len(page.partitions) + page.left_out
-        if not only_unsafe or elections is None:
+        if not looks:
             yield DecidedPage(snapshot, decisions, (), seen, len(thin), sum(thin), len(concerned))
             continue
         shown = tuple(filter(needs_a_look, decisions))
-        not_known = (one for one in decisions if one.unsaved is Unsaved.NOT_KNOWN and not needs_a_look(one))
-        yield DecidedPage(snapshot, shown, tuple(not_known), seen, len(thin), sum(thin), len(concerned))
+        not_known = tuple(filterfalse(needs_a_look, decisions))
+        yield DecidedPage(snapshot, shown, not_known, seen, len(thin), sum(thin), len(concerned))
 
 
 def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:

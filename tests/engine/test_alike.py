@@ -18,6 +18,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    Situation,
     Snapshot,
     TopicConfig,
     TopicPartition,
@@ -73,7 +74,11 @@ def crowds(draw: st.DrawFn) -> Snapshot:
 
 @given(crowds(), rule_sets)
 def test_all_together_are_decided_as_each_is_by_itself(snapshot: Snapshot, rules: RuleSet | None) -> None:
-    assert list(decide_all(snapshot, rules)) == [decide(snapshot, state, rules) for state in snapshot.partitions]
+    each = [decide(snapshot, state, rules) for state in snapshot.partitions]
+    assert list(decide_all(snapshot, rules)) == each
+    # Those that are well are left out before they are decided, and no other.
+    not_well = [one for one in each if one.situation is not Situation.HEALTHY or one.unsaved is not None]
+    assert list(decide_all(snapshot, rules, well_too=False)) == not_well
 
 
 def incident(*states: PartitionState, logs: dict[TopicPartition, tuple[LogAnswer, ...]] | None = None) -> Snapshot:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from kelr.model import Plan
@@ -42,11 +43,20 @@ def content_of(value: Any, lacks: AbstractSet[str] = frozenset()) -> Any:
         return [content_of(one, lacks) for one in value] if isinstance(value, tuple) else value
     if isinstance(value, Plan):
         lacks = frozenset(value.lacks)
-    kind = type(value).__name__
+    kind: Any = type(value)
     return {
-        field.name: content_of(held, lacks)
-        for field in fields(value)
-        if field.name != "lacks"
-        and not (field.metadata.get(SPARSE) and getattr(value, field.name) == field.default)
-        and ((held := getattr(value, field.name)) != field.default or f"{kind}.{field.name}" not in lacks)
+        name: held if isinstance(held, str) else content_of(held, lacks)
+        for name, default, sparse, in_full in _fields_of(kind)
+        if (held := getattr(value, name)) != default or not (sparse or in_full in lacks)
     }
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[tuple[str, Any, bool, str], ...]:
+    """The fields that content has, each with its default, whether it is left out where it has that, and its name in
+    `Plan.lacks`."""
+    return tuple(
+        (one.name, one.default, bool(one.metadata.get(SPARSE)), f"{kind.__name__}.{one.name}")
+        for one in fields(kind)
+        if one.name != "lacks"
+    )
