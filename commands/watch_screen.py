@@ -19,7 +19,7 @@ from kelr.view.log_picture import ink_for
 from kelr.view.output import Output
 from kelr.view.watch.app import WatchApp
 from kelr.view.watch.gaps import silent_since
-from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.lines import WatchLine, counts_in_words
 from kelr.view.watch.model import Detail, Shown, log_lines
 from kelr.view.watch.words import clock
 
@@ -43,11 +43,7 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
     if story is None:
         return
     counts = story.sight.counts
-    stands = (
-        NOTHING_LEFT
-        if story.sight.healthy
-        else f"{counts.leaderless:,} leaderless, {counts.in_trouble:,} leaderless or unsafe"
-    )
+    stands = NOTHING_LEFT if story.sight.healthy and counts.read else counts_in_words(counts)
     trouble, silent = watching.trouble, watching.silent
     unread = "" if trouble is None else f"; it could not be read since {clock(trouble.since_ms)}"
     unheard = "" if silent is None else f"; no controller answered {silent_since(silent)}"

@@ -79,7 +79,7 @@ class Looker:
             cluster=cluster,
             brokers=_brokers(cluster, () if before is None else before.brokers),
             partitions=partitions,
-            counts=seen.counts(partitions.values()),
+            counts=seen.counts(partitions.values(), controller_silent=silence_of(source) is not None),
             topic_errors=tuple(dict.fromkeys(seen.errors)),
             not_renewed=frozenset(kept),
             took_ms=self.clock_ms() - begun_ms,
@@ -159,7 +159,7 @@ class _Seen:
         """Topics of which it is not known how they stand now."""
         return frozenset(one.topic for one in self.errors if not one.absent and one.error not in _GONE)
 
-    def counts(self, watched: Iterable[Watched]) -> Counts:
+    def counts(self, watched: Iterable[Watched], *, controller_silent: bool) -> Counts:
         leaderless = unsafe = under = unknown = 0
         for one in watched:
             if not one.in_trouble:
@@ -169,7 +169,7 @@ class _Seen:
             unsafe += one.situation is Situation.UNDER_MIN_ISR
             unknown += one.situation is Situation.UNKNOWN
             under += one.min_isr is not None and len(one.state.isr) < one.min_isr
-        return Counts(self._read, leaderless, unsafe, under, unknown, self._catching_up)
+        return Counts(self._read, leaderless, unsafe, under, unknown, self._catching_up, controller_silent)
 
 
 def _brokers(cluster: Cluster, known: Iterable[int]) -> Mapping[int, BrokerStatus]:

@@ -93,7 +93,13 @@ def test_of_no_partition_it_is_not_said_that_it_is_healthy(
     assert "no partition was found to watch" in ran.err
     ran = kelr(*WATCH, target, "--for", "300ms")
     assert ran.code == 0
-    assert "nothing is leaderless" not in ran.out
+    begin, ended = lines(ran.out)
+    assert begin.endswith("2 of 3 brokers live; no partition was found; topics without DESCRIBE are not listed")
+    assert ended == "ended: the time is up"
+    items = [json.loads(line) for line in kelr(*WATCH, target, "--for", "300ms", "-o", "ndjson").out.splitlines()]
+    assert [(one["leaderless"], one["unsafe"], one["under_min_isr"], one["read"]) for one in items] == [
+        (None, None, None, 0)
+    ] * 2
 
 
 def test_it_ends_when_everything_is_healthy(kelr: Kelr, world: World, happen: Callable[..., None]) -> None:
@@ -273,7 +279,22 @@ def test_without_a_controller_it_does_not_end_as_healthy(
     items = [json.loads(line) for line in ran.out.splitlines()]
     assert [item["what"] for item in items] == ["begin", "no-controller", "end"]
     assert items[1]["text"].startswith("no controller answers since the watch began or before (REQUEST_TIMED_OUT): ")
+    assert (items[0]["leaderless"], items[0]["unsafe"], items[0]["under_min_isr"], items[0]["read"]) == (
+        None,
+        None,
+        None,
+        1,
+    )
     assert items[-1]["read"] is None
+    happen()
+    begin, *_ = lines(kelr(*WATCH, "--for", "300ms").out)
+    assert begin.endswith(
+        "? of 3 brokers live; 4 leaderless, 4 leaderless or unsafe, 4 under min ISR of 5 partitions, as brokers knew it"
+        " last: no controller answers (REQUEST_TIMED_OUT)"
+    )
+    happen()
+    begin, *_ = lines(kelr(*WATCH, "steady", "--for", "300ms").out)
+    assert "; ? leaderless, ? leaderless or unsafe, ? under min ISR of 1 partitions, as brokers knew" in begin
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,8 @@ def test_a_disk_that_is_not_believed_takes_the_promise_of_its_place() -> None:
         "Start broker 1. In the ELR, but the loss is UNKNOWN: what was read of the disk of broker 1 is stale, or the"
         " log was cut." in advice.text
     )
+    # Whoever does line by line what is said has read it before it starts.
+    assert advice.text.startswith("Read the disk of broker 1 again first: what was read contradicts what the")
     assert "nothing committed is lost" not in advice.text
 
 
@@ -363,6 +365,7 @@ def test_a_member_of_the_elr_whose_disk_is_not_believed_comes_after_one_that_not
     assert advice.text.startswith(
         "Start broker 2. After a clean shutdown, Kafka elects it and loses no committed record"
     )
+    assert "Read the disk of broker 1 again before it starts: what was read contradicts" in advice.text
     assert advice.alternative.startswith("If 1 and 2 cannot return")
 
 

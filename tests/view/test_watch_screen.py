@@ -262,6 +262,7 @@ def test_of_what_nobody_read_it_is_not_said_that_it_is_healthy(
     told = screen(replace(shown, story=replace(shown.story, sight=sight), **changes), 120, 24)
     assert says in told
     assert any(f"nothing {verb} leaderless or unsafe" in told for verb in ("is", "was")) is (read > 0)
+    assert f"{read} partitions:  {'0' if read else '?'} leaderless" in told
 
 
 def test_a_controller_that_no_look_has_heard_is_silent_since_nobody_knows_when() -> None:

@@ -7,6 +7,7 @@ to have a worse one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kelr.engine.advice.commands import read_the_disk
 from kelr.engine.advice.findings import Findings
@@ -109,19 +110,24 @@ def _the_best(case: Case) -> str:
     return f"the most complete of those that were read ({brokers(unheard)} {agree(len(unheard), 'was', 'were')} not)"
 
 
-def disks_to_read_again(case: Case) -> str:
-    """A sentence about readings of disks that are not believed; empty where there are none, or somebody leads."""
-    if case.state.leader in case.electable:
-        return ""
+def with_disks_to_read_again(case: Case, advice: Advice) -> Advice:
+    """The advice with the readings of disks that are not believed, where somebody is to be elected: before anything
+    else, unless the advice is to keep those brokers down, or to start others."""
     doubtful = tuple(filter(case.logs.doubtful, case.state.replicas))
-    if not doubtful:
-        return ""
+    if not doubtful or case.state.leader in case.electable:
+        return advice
     disks = agree(len(doubtful), "disk", "disks")
     led = "" if all(map(case.logs.read_lacking, doubtful)) else ", or the broker was down already when it was elected"
-    return (
-        f" Read the {disks} of {brokers(doubtful)} again first: what was read contradicts what the controller records,"
+    starts_others = advice.action is AdviceAction.BRING_BACK and {*doubtful}.isdisjoint(
+        advice.start or (advice.replica,)
+    )
+    stay_down = {*doubtful} <= {*advice.keep_down}
+    when = "first" if stay_down or not starts_others else f"before {agree(len(doubtful), 'it starts', 'they start')}"
+    again = (
+        f"Read the {disks} of {brokers(doubtful)} again {when}: what was read contradicts what the controller records,"
         f" so that it is from before the broker last ran, or the log was cut{led}."
     )
+    return replace(advice, text=f"{advice.text} {again}" if stay_down or starts_others else f"{again} {advice.text}")
 
 
 def elects_it(found: Findings, replicas: Sequence[int]) -> str:

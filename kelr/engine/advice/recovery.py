@@ -8,11 +8,11 @@ from dataclasses import replace
 from kelr.controller import Recovery, RecoveryStrategy, Standing
 from kelr.engine.advice.absent_logs import (
     best_absent,
-    disks_to_read_again,
     in_its_place,
     least_doubtful,
     read_again_first,
     stay_down,
+    with_disks_to_read_again,
 )
 from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
@@ -42,9 +42,8 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     recovery = recovery_now(case)
     again = _to_read_again(case, recovery)
     if again and {*again} == {*_members(case)}:
-        advice = read_again_first(case, found, again)
-        text = advice.text + disks_to_read_again(case)
-        return replace(advice, text=text, alternative=_alternative(found), designate=None)
+        advice = with_disks_to_read_again(case, read_again_first(case, found, again))
+        return replace(advice, alternative=_alternative(found), designate=None)
     action, text, replicas = _TABLE[recovery.standing](case, recovery, found)
     if again:
         text += stay_down(again, replicas)
@@ -54,7 +53,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     replica = replicas[0] if replicas else None
     advice = Advice(
         action,
-        text + disks_to_read_again(case),
+        text,
         replica,
         "" if action is AdviceAction.LONGEST_LOG_BALANCED else _alternative(found),
         command=command,
@@ -62,7 +61,9 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
         start=replicas if stands_still else (),
         keep_down=again,
     )
-    return with_its_return(case, found, advice, replica) if stands_still and replica is not None else advice
+    if stands_still and replica is not None:
+        advice = with_its_return(case, found, advice, replica)
+    return with_disks_to_read_again(case, advice)
 
 
 def _elected(found: Findings) -> str:

@@ -10,7 +10,6 @@ from kelr.engine.advice.absent_logs import (
     ask_the_live_first,
     best_absent,
     bring_the_best_back,
-    disks_to_read_again,
     elects_it,
     get_all_logs,
     in_its_place,
@@ -22,6 +21,7 @@ from kelr.engine.advice.absent_logs import (
     rather_another,
     read_again_first,
     stay_down,
+    with_disks_to_read_again,
     with_the_best_log,
 )
 from kelr.engine.advice.commands import (
@@ -66,7 +66,7 @@ from kelr.model import (
 def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
     advice = _with_its_command(case, found, _TABLE[found.situation](case, found))
-    advice = replace(advice, text=advice.text + disks_to_read_again(case))
+    advice = with_disks_to_read_again(case, advice)
     if advice.stop:
         advice = _before_it_stops(case, advice, advice.stop[0])
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.

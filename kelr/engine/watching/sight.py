@@ -49,11 +49,18 @@ class Counts:
     """In a situation that the cluster does not tell."""
     catching_up: int = 0
     """Healthy, and not all replicas in sync."""
+    controller_silent: bool = False
+    """No controller answered: brokers told what they knew last."""
 
     @property
     def in_trouble(self) -> int:
         """Leaderless or unsafe: what can be compared with another look, since it does not fall as things get worse."""
         return self.leaderless + self.unsafe
+
+    def known(self, count: int) -> int | None:
+        """One of these figures; None where it is 0 and nothing says that there are none: no partition was found, as
+        brokers leave out what the principal may not describe, or no controller answered."""
+        return count if count or (self.read and not self.controller_silent) else None
 
 
 @dataclass(frozen=True, slots=True)

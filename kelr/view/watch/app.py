@@ -33,7 +33,7 @@ from kelr.model import TopicPartition
 from kelr.view.layout import rich_text, wrapped
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.watch.head import first_line, gap_lines, head_lines
-from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.lines import NOTHING_FOUND, WatchLine
 from kelr.view.watch.model import Shown, Silence, Trouble
 from kelr.view.watch.partition import detail_lines, detail_title, explanation_lines
 from kelr.view.watch.rows import GAP, Listed, Sort, columns_that_fit, listed, row_cells
@@ -462,8 +462,7 @@ def _nothing(shown: Shown, rows: Listed, wanted: str) -> Text:
         return styled(f"none of the {rows.of:,} partitions here holds {wanted!r}", Style.NOTICE)
     sight = shown.story.sight
     if not sight.counts.read:
-        words = "could be read" if sight.topic_errors else "was found; topics without DESCRIBE are not listed"
-        return styled(f"no partition {words}", Style.NOTICE)
+        return styled("no partition could be read" if sight.topic_errors else NOTHING_FOUND, Style.NOTICE)
     of_what = " of what could be read" if sight.topic_errors else ""
     if shown.silent is not None:
         # When brokers learnt it is not known: not even of the look's own time can anything be said.

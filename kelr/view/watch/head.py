@@ -83,9 +83,9 @@ def _counts(story: Story, *, fresh: bool) -> Iterator[Span]:
             yield Span(f"{ids} {str(status).replace('-', ' ')}", Style.BAD)
     yield Span(f"{sight.counts.read:,} partitions:")
     for name, value, before, bad in _figures(sight.counts, begun):
-        style = Style.PLAIN if not value else Style.BAD if bad else Style.NOTICE
-        change = f" ({value - before:+,})" if before not in {None, value} else ""
-        yield Span(f"{value:,} {name}{change}", style)
+        style = Style.PLAIN if value == 0 else Style.BAD if value and bad else Style.NOTICE
+        change = "" if value is None or before is None or value == before else f" ({value - before:+,})"
+        yield Span(f"{'?' if value is None else f'{value:,}'} {name}{change}", style)
 
 
 def _packed(pieces: Iterable[Span], width: int) -> list[Text]:
@@ -102,12 +102,13 @@ def _packed(pieces: Iterable[Span], width: int) -> list[Text]:
     return list(lines)
 
 
-def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int, int | None, bool]]:
-    """Each with what it was when the watch began; None where a smaller figure may be a worse one."""
-    yield "leaderless", counts.leaderless, begun.leaderless, True
+def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int | None, int | None, bool]]:
+    """Each with what it was when the watch began; None where a smaller figure may be a worse one. None, too, of what is
+    not known."""
+    yield "leaderless", counts.known(counts.leaderless), begun.known(begun.leaderless), True
     # Not the unsafe alone: those that lose their leader are not among them any more.
-    yield "leaderless or unsafe", counts.in_trouble, begun.in_trouble, True
-    yield "under min ISR", counts.under_min_isr, begun.under_min_isr, True
+    yield "leaderless or unsafe", counts.known(counts.in_trouble), begun.known(begun.in_trouble), True
+    yield "under min ISR", counts.known(counts.under_min_isr), begun.known(begun.under_min_isr), True
     if counts.not_known:
         yield "not known", counts.not_known, None, False
     if counts.catching_up:

@@ -91,10 +91,16 @@ def watch_view() -> View[WatchLine]:
                 "string?",
                 f"How a new leader was elected, by what two looks tell: {', '.join(Elected)}; null: none was elected.",
             ),
-            datum("leaderless", "integer?", "Partitions without a live leader in this look.", _count("leaderless")),
-            datum("unsafe", "integer?", "Partitions that are led and under min ISR.", _count("unsafe")),
-            datum("under_min_isr", "integer?", "Partitions under min ISR.", _count("under_min_isr")),
-            datum("read", "integer?", "Partitions that were looked at.", _count("read")),
+            datum(
+                "leaderless",
+                "integer?",
+                "Partitions without a live leader in this look; null: not known, as no controller answers, or no"
+                " partition was found.",
+                _count("leaderless"),
+            ),
+            datum("unsafe", "integer?", "Partitions that are led and under min ISR; null as above.", _count("unsafe")),
+            datum("under_min_isr", "integer?", "Partitions under min ISR; null as above.", _count("under_min_isr")),
+            datum("read", "integer?", "Partitions that were looked at.", _read),
             datum("text", "string", "What happened, in words."),
         ),
         block=_block,
@@ -106,15 +112,34 @@ def watch_view() -> View[WatchLine]:
     )
 
 
+NOTHING_FOUND = "no partition was found; topics without DESCRIBE are not listed"
+
+
+def figure(counts: Counts, count: int) -> str:
+    """One of these counts, or ``?``."""
+    known = counts.known(count)
+    return "?" if known is None else f"{known:,}"
+
+
+def counts_in_words(counts: Counts) -> str:
+    """How many are in trouble."""
+    return f"{figure(counts, counts.leaderless)} leaderless, {figure(counts, counts.in_trouble)} leaderless or unsafe"
+
+
 def begin_lines(sight: Sight) -> Iterator[WatchLine]:
     """What the first look saw."""
     counts = sight.counts
     day = datetime.fromtimestamp(sight.seen_ms / 1000, UTC).strftime("%Y-%m-%d")
     live = sum(status == "live" for status in sight.brokers.values())
+    stands = (
+        f"{counts_in_words(counts)}, {figure(counts, counts.under_min_isr)} under min ISR of {counts.read:,} partitions"
+    )
+    if counts.controller_silent:
+        stands += f", as brokers knew it last: no controller answers ({sight.controller_silence})"
     words = (
-        f"{day}, times are UTC: cluster {sight.cluster.cluster_id or '?'}, {live} of {len(sight.brokers)} brokers live;"
-        f" {counts.leaderless:,} leaderless, {counts.in_trouble:,} leaderless or unsafe,"
-        f" {counts.under_min_isr:,} under min ISR of {counts.read:,} partitions"
+        f"{day}, times are UTC: cluster {sight.cluster.cluster_id or '?'},"
+        f" {'?' if counts.controller_silent else live} of {len(sight.brokers)} brokers live;"
+        f" {stands if counts.read else NOTHING_FOUND}"
     )
     yield WatchLine(sight.seen_ms, "begin", "", [Span(words)], counts=counts)
     found = [PartitionChange(at, None, one) for at, one in sorted(sight.partitions.items()) if one.in_trouble]
@@ -143,9 +168,13 @@ def _block(line: WatchLine) -> Iterator[Text]:
 
 def _count(name: str) -> Callable[[WatchLine], Json]:
     def value(line: WatchLine) -> Json:
-        return None if line.counts is None else int(getattr(line.counts, name))
+        return None if line.counts is None else line.counts.known(getattr(line.counts, name))
 
     return value
+
+
+def _read(line: WatchLine) -> Json:
+    return None if line.counts is None else line.counts.read
 
 
 def _side(change: Change | None, *, after: bool) -> Json:
