@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 _TAKE_LOGS = (
     ("explain",),
@@ -48,7 +49,7 @@ def whole_command(
         connection_flags: those that were given, such as ``-b HOST:PORT`` or ``--snapshot FILE``.
         log_flags: ``--logs FILE`` for each collection that was given.
     """
-    words = tuple(arguments)
+    words = _to_a_new_file(tuple(arguments))
     if words[:2] == ("recover", "collect") and "--log-dir" in words:
         return ("kelr", *words)  # on its broker's host, where no connection is needed
     asked_for = bool(log_flags) and ("--logs", _SOME_FILE) in pairwise(words)
@@ -59,6 +60,17 @@ def whole_command(
     if "--snapshot" in words:
         return ("kelr", *words, *logs)
     return ("kelr", *words, *logs, *(_to_a_cluster(connection_flags) if _needs_a_cluster(words) else connection_flags))
+
+
+def _to_a_new_file(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a dump whose file is there already with a name that is free: it would be refused, and what an
+    earlier dump saved is needed, too."""
+    if words[:2] != ("rescue", "dump") or "--out" not in words[:-1] or "--overwrite" in words:
+        return words
+    at = words.index("--out") + 1
+    stem, suffix = os.path.splitext(words[at])
+    names = (words[at] if number == 1 else f"{stem}-{number}{suffix}" for number in count(1))
+    return (*words[:at], next(name for name in names if not os.path.exists(name)), *words[at + 1 :])
 
 
 def with_connection(text: str, connection_flags: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kelr.view.following import whole_command
@@ -45,6 +47,23 @@ def test_the_files_that_were_given_take_the_place_of_one_that_is_left_to_be_fill
     arguments, out = (*dump, "--logs", "FILE", "--out", "x.kelr-rescue"), ("--out", "x.kelr-rescue")
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *dump, *out, *LOGS, *LIVE)
     assert whole_command(arguments, connection_flags=LIVE) == ("kelr", *arguments, *LIVE)
+
+
+def test_a_dump_is_not_to_be_written_over_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was refused, as the file exists; and what the earlier one saved is needed, too."""
+    monkeypatch.chdir(tmp_path)
+    dump, out = ("rescue", "dump", "orders", "--elect", "3"), ("--out", "lost-to-3.kelr-rescue")
+
+    def named() -> tuple[str, ...]:
+        return whole_command((*dump, *out), connection_flags=LIVE)
+
+    assert named() == ("kelr", *dump, *out, *LIVE)
+    Path(out[1]).touch()
+    assert named() == ("kelr", *dump, "--out", "lost-to-3-2.kelr-rescue", *LIVE)
+    Path("lost-to-3-2.kelr-rescue").touch()
+    assert named() == ("kelr", *dump, "--out", "lost-to-3-3.kelr-rescue", *LIVE)
+    again = (*dump, *out, "--overwrite")
+    assert whole_command(again, connection_flags=LIVE) == ("kelr", *again, *LIVE)
 
 
 @pytest.mark.parametrize("arguments", [("describe", "orders"), ("recover", "verify", "plan.json")])
