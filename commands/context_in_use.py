@@ -48,7 +48,7 @@ def context_in_use(given: Settings, variables: Mapping[str, str]) -> Context | N
     to a cluster that it is not for.
 
     Raises:
-        UsageError, BadInputError, RefusedError: see `ContextsFile.context`.
+        UsageError, BadInputError, RefusedError: see `ContextsFile.context`; or such a variable is set and empty.
     """
     wanted = given.context or variables.get("KELR_CONTEXT") or None
     if wanted is None and _names_cluster(given, variables):
@@ -58,7 +58,20 @@ def context_in_use(given: Settings, variables: Mapping[str, str]) -> Context | N
     file = read_contexts(variables)
     if wanted is not None:
         return file.context(wanted)
-    return file.current_context() if file.current is not None else None
+    if file.current is None:
+        return None
+    _refuse_empty(variables)
+    return file.current_context()
+
+
+def _refuse_empty(variables: Mapping[str, str]) -> None:
+    """An empty variable names no cluster, and whoever set it did not mean the current context. Raises UsageError."""
+    for name in ("KELR_CONTEXT", *CLUSTER_VARIABLES):
+        if name in variables:
+            raise UsageError(
+                f"{name} is set and empty, as by a variable that is not set; the current context is not used instead",
+                next_step=f"give it a value, or unset {name}",
+            )
 
 
 def _names_cluster(given: Settings, variables: Mapping[str, str]) -> bool:

@@ -228,6 +228,21 @@ def test_nor_beside_a_variable_that_does(name: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    "name", ["KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_BOOTSTRAP_CONTROLLER", "KELR_CONTEXT"]
+)
+def test_a_variable_that_is_set_and_empty_does_not_stand_for_the_current_context(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ``-b ''``: who set it to what is not set meant another cluster."""
+    monkeypatch.setenv(name, "")
+    with pytest.raises(UsageError, match=f"{name} is set and empty"):
+        resolve(Settings())
+    assert resolve(Settings(context="prod")).context == "prod"
+    assert resolve(Settings(bootstrap_server="other:1")).context is None
+
+
+@pytest.mark.usefixtures("place")
 def test_next_commands_name_the_current_context(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be another one when they are typed."""
     assert resolve(Settings()).connection_flags == ("--context", "prod")
