@@ -18,7 +18,7 @@ from kelr.view.plan_words import elections_in_words
 from kelr.view.styled import cleaned
 
 _YES = frozenset({"y", "yes"})
-_YES_NEEDED = "--yes (there is no terminal to ask on)"
+_YES_NEEDED = "--yes (no terminal to ask on)"
 
 
 @nothing_changed_yet()
@@ -50,9 +50,10 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
         needed = [*([] if missing is None else [missing]), *([_YES_NEEDED] if nobody_said_yes else [])]
         read = "the plan" if missing is None else "what would be lost"
         raise RefusedError(
-            f"nothing was changed: this needs {' and '.join(needed)}",
-            next_step=f"add {_flags(plan, given, yes=nobody_said_yes)}, once you have read {read}",
-            code="nobody-to-ask" if missing is None else missing_code(plan, given),
+            f"{'not confirmed' if accepts_loss(plan, given) else 'loss not accepted'}; nothing changed",
+            why=f"missing: {' and '.join(needed)}",
+            next_step=f"read {read}, then add {_flags(plan, given, yes=nobody_said_yes)}",
+            code="no-terminal" if missing is None else missing_code(plan, given),
         )
     return given
 
@@ -69,9 +70,10 @@ def confirm(output: Output, question: str, *, yes: bool, stdin: TextIO | None = 
     terminal = _terminal(output, stdin)
     if terminal is None:
         raise RefusedError(
-            f"nothing was changed: this needs {_YES_NEEDED}",
-            next_step="add --yes, once you have seen with kelr recover status what is left",
-            code="nobody-to-ask",
+            "not confirmed; nothing changed",
+            why=f"missing: {_YES_NEEDED}",
+            next_step="read kelr recover status, then add --yes",
+            code="no-terminal",
         )
     _ask_yes(terminal, question)
 
@@ -153,7 +155,8 @@ def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
     spellings = {str(needed), f"{needed.known}+"} if needed.unbounded else {str(needed)}
     if answer not in spellings:
         raise RefusedError(
-            f"nothing was changed: the answer was {answer!r}, not {needed}",
+            "loss not accepted; nothing changed",
+            why=f"the answer was {answer!r}, not {needed}",
             next_step=f"type {needed}, or add --accept-loss {needed}",
             code="answer-was-no",
         )
@@ -164,7 +167,10 @@ def _ask_yes(terminal: _Terminal, question: str) -> None:
     answer = terminal.answer(f"{question} [y/N] ")
     if answer.lower() not in _YES:
         raise RefusedError(
-            "nothing was changed: the answer was no", next_step="answer y, or add --yes", code="answer-was-no"
+            "not confirmed; nothing changed",
+            why="the answer was no",
+            next_step="answer y, or add --yes",
+            code="answer-was-no",
         )
 
 

@@ -20,7 +20,7 @@ Code = Annotated[
     typer.Argument(
         metavar="CODE",
         autocompletion=complete.error_codes,
-        help="As it stands behind `about:`; without it all are listed.",
+        help="As an error shows it in brackets; without it all are listed.",
     ),
 ]
 
@@ -49,7 +49,7 @@ def errors(ctx: typer.Context, code: Code = None) -> None:
             output.note("  next: kelr errors CODE")
         return
     # Whoever copies the whole line types no wrong code.
-    wanted = code.strip().lower().removeprefix("about:").strip()
+    wanted = code.strip().lower().strip("[]")
     of_kafka = _of_kafka(wanted.upper())
     if of_kafka is not None:
         show_errors(output, [of_kafka], in_full=True)

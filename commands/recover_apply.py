@@ -37,11 +37,12 @@ from kelr.commands.recovering import (
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_partitions
+from kelr.engine.words import length_of_time
 from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
 from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan, record_refused
-from kelr.recovery.consent import Consented, missing_code, missing_consent
+from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
 from kelr.sources.ground import MACHINE
@@ -159,8 +160,9 @@ def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
     if late_s >= 0:
         again = plan_again(plan, [one.address for one in plan.elections], wanted.path)
         raise RefusedError(
-            f"{wanted.path} expired {late_s} s ago: nothing was changed",
-            next_step=f"look at the cluster again: {session.output.next_command(again)}",
+            f"plan expired {length_of_time(late_s * 1000)} ago; nothing changed",
+            why="the cluster may have changed since",
+            next_step=session.output.next_command(again),
             code="plan-expired",
         )
     return plan
@@ -274,7 +276,8 @@ def _end_dry_run(
         # The next command has the accepted loss already; a reason is for somebody to give.
         is_told = people and Consent.FORCE not in {one.consent for one in part.elections}
         raise RefusedError(
-            f"nothing was changed; missing: {lacks}",
+            f"{'not confirmed' if accepts_loss(part, wanted.given) else 'loss not accepted'}; nothing changed",
+            why=f"missing: {lacks}",
             next_step=None if is_told else f"add {lacks}",
             code=missing_code(part, wanted.given),
         )

@@ -75,16 +75,17 @@ def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: st
     if price.needs_force is not None and force is None and not dry_run:
         raise RefusedError(
             f"nothing was changed: {price.needs_force}",
-            next_step=f"bring that broker back instead, or add --force '{EXAMPLE}'",
+            next_step=f"start that broker instead, or add --force '{EXAMPLE}'",
         )
     if dry_run or yes_clear is not None:
         return
     # A process that was started without a stdin has none at all.
     if sys.stdin is None or not sys.stdin.isatty():
         raise RefusedError(
-            "nothing was changed: there is no terminal to ask on",
+            "not confirmed; nothing changed",
+            why="there is no terminal to ask on",
             next_step=f"add --yes-clear-elr-of {price.topic}",
-            code="nobody-to-ask",
+            code="no-terminal",
         )
     output.stdout.flush()
     output.stderr.write(f"Type the topic's name to clear its ELR and LastKnownELR ({price.topic}): ")
@@ -92,7 +93,8 @@ def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: st
     answer = sys.stdin.readline().strip()
     if answer != price.topic:
         raise RefusedError(
-            f"nothing was changed: the answer was {answer!r}, not {price.topic}",
+            "not confirmed; nothing changed",
+            why=f"the answer was {answer!r}, not {price.topic}",
             next_step="type the topic's name",
             code="answer-was-no",
         )

@@ -180,7 +180,7 @@ def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
         raise RefusedError(
             "no terminal to ask on; nothing was produced",
             next_step="read this, then confirm with --yes",
-            code="nobody-to-ask",
+            code="no-terminal",
         )
     output.end_progress()
     output.stdout.flush()

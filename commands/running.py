@@ -82,20 +82,11 @@ def _run(words: list[str]) -> int:
 
 
 def _failed(error: KelrError, *, debug: bool) -> int:
-    lines = [f"kelr: error: {error.message}"]
-    if error.next_step:
-        lines.append(f"  next: {error.next_step}")
-    if error.is_specific and _read_by_a_person():
-        lines.append(f"  about: kelr errors {error.code}")
+    lines = [f"error: {error.message}{f' [{error.code}]' if error.is_specific else ''}"]
+    lines += [f"  why: {error.why}"] if error.why else []
+    lines += [f"  fix: {error.next_step}"] if error.next_step else []
     _say(lines, error if debug else None)
     return int(error.exit_code)
-
-
-def _read_by_a_person() -> bool:
-    try:
-        return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # there is no stderr, or it is closed
-        return False
 
 
 def _misused(error: Any) -> int:
@@ -105,7 +96,7 @@ def _misused(error: Any) -> int:
         option = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None  # there is none such
         others = commands_with(option) if option else []
         also = f"; {option} is an option of {', '.join(others)}" if others else ""
-        _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {error.ctx.command_path} --help{also}"])
+        _say([f"error: {message[:1].lower()}{message[1:]}", f"  fix: {error.ctx.command_path} --help{also}"])
     return int(ExitCode.USAGE)
 
 
@@ -114,7 +105,7 @@ def _defect(error: Exception, *, debug: bool) -> int:
     detail = f"{type(error).__name__}: {what[0]}" if what else type(error).__name__
     line = f"kelr: internal error: {detail}"
     _say(
-        [line] if debug else [line, "  next: run it again with --debug for the traceback, and report that"],
+        [line] if debug else [line, "  fix: run it again with --debug for the traceback, and report that"],
         error if debug else None,
     )
     return INTERNAL_ERROR
@@ -135,7 +126,7 @@ def _stream_failed(error: OSError) -> int:
 
 
 def _unwritten(error: OSError | ValueError) -> str:
-    return f"kelr: error: the output could not be written to its end: {getattr(error, 'strerror', None) or error}"
+    return f"error: the output could not be written to its end: {getattr(error, 'strerror', None) or error}"
 
 
 def _say(lines: Iterable[str], error: BaseException | None = None) -> None:

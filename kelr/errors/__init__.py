@@ -44,6 +44,7 @@ class KelrError(Exception):
 
     Args:
         message: what happened, naming the topic, partition, file and line, or broker that it happened to.
+        why: the cause, where the message is short without it.
         next_step: what the reader can do about it; one sentence or a command.
         code: the situation in the catalogue, where it has an entry of its own; None: that of the class.
     """
@@ -52,9 +53,12 @@ class KelrError(Exception):
     class_code: str = "error"
     """The code of errors of this class that have none of their own."""
 
-    def __init__(self, message: str, *, next_step: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
+        self.why = why
         self.next_step = next_step
         self.code = code or self.class_code
 
@@ -64,7 +68,7 @@ class KelrError(Exception):
         return self.code != self.class_code
 
     def __str__(self) -> str:
-        return self.message
+        return f"{self.message}: {self.why}" if self.why else self.message
 
 
 class UsageError(KelrError):

@@ -80,7 +80,7 @@ def main() -> int:
     try:
         java_for_spark()
     except UnsupportedError as error:
-        print(f"{error}\n  next: {error.next_step}", file=sys.stderr)
+        print(f"error: {error}\n  fix: {error.next_step}", file=sys.stderr)
         return int(error.exit_code)
     return 0
 

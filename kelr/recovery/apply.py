@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kelr.controller import Election, RuleSet
 from kelr.engine.planning import plan_id
+from kelr.engine.words import length_of_time
 from kelr.errors import (
     ConnectError,
     KelrError,
@@ -29,7 +30,7 @@ from kelr.recovery.acls import require_authorization
 from kelr.recovery.audited import config_line, election_line
 from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.configs import ConfigBack
-from kelr.recovery.consent import Consented, missing_code, missing_consent
+from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
@@ -97,7 +98,8 @@ def apply_plan(
     missing = missing_consent(plan, consented)
     if missing is not None and plan.elections:
         raise RefusedError(
-            f"this plan needs {missing}",
+            f"{'not confirmed' if accepts_loss(plan, consented) else 'loss not accepted'}; nothing changed",
+            why=f"missing: {missing}",
             next_step=f"read the plan, then add {missing}",
             code=missing_code(plan, consented),
         )
@@ -225,8 +227,9 @@ def refuse_unfit(plan: Plan, site: Site) -> str | None:
     late_s = (site.ground.now_ms() - plan.expires_at_ms) / 1000
     if late_s > 0:
         raise RefusedError(
-            f"the plan expired {late_s:.0f} s ago",
-            next_step="look at the cluster again and make a new plan",
+            f"plan expired {length_of_time(int(late_s * 1000))} ago; nothing changed",
+            why="the cluster may have changed since",
+            next_step="make a new plan (kelr recover plan)",
             code="plan-expired",
         )
     return cluster_id

@@ -366,7 +366,7 @@ def bindings_of(acl: RequiredAcl, user: str) -> list[AclBinding]:
 _NO_REASSIGNMENTS = "CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE on the cluster"
 _NO_EPOCHS = "TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic"
 _NO_CONFIGS = "TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic"
-_NOT_SHOWN = "1 topic could not be described: {topic} next: the principal needs DESCRIBE on these topics"
+_NOT_SHOWN = "1 topic could not be described: {topic} fix: the principal needs DESCRIBE on these topics"
 _C, _T = AclResource.CLUSTER, AclResource.TOPIC
 _LOOKS = {
     (_C, AclOperation.DESCRIBE): f"a reassignment is under way is not known ({_NO_REASSIGNMENTS})",
@@ -477,7 +477,7 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (
             _T,
             AclOperation.DESCRIBE,
-        ): "topic held-{number} cannot be read: TOPIC_AUTHORIZATION_FAILED next: the principal"
+        ): "topic held-{number} cannot be read: TOPIC_AUTHORIZATION_FAILED fix: the principal"
         " needs DESCRIBE on the topic",
         (_T, AclOperation.ALTER_CONFIGS): "the principal lacks ALTER_CONFIGS on topic held-{number}"
         " (IncrementalAlterConfigs); nothing was changed",
@@ -485,7 +485,7 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
     "rescue dump": {(_T, AclOperation.READ): _NO_EPOCHS},
     "rescue replay": {
         (_T, AclOperation.WRITE): "the principal lacks WRITE on topic rescued-{number}; nothing was produced",
-        (_T, AclOperation.READ): f"{_NO_EPOCHS}; whether records were replayed already cannot be told next: grant it",
+        (_T, AclOperation.READ): f"{_NO_EPOCHS}; whether records were replayed already cannot be told",
     },
 }
 """What a person reads where an ACL is missing: the operation and what it is on."""

@@ -223,7 +223,7 @@ def test_balanced_elects_where_a_dead_brokers_disk_completes_the_quorum(
     wanted = ("-e", "longest_log_balanced", f"{topic}:1", "--timeout", "5", "--logs", str(tmp_path / "broker-1.kelr"))
     refused = elect(*wanted)
     assert refused.returncode == 6
-    assert "this needs --accept-loss unknown (1 election: what is lost is UNKNOWN: logs are known" in refused.stderr
+    assert "missing: --accept-loss unknown (1 election: what is lost is UNKNOWN: logs are known" in refused.stderr
     in_full = elect(*wanted, "-o", "wide")
     assert "Broker 2 has the best log of the recovery quorum [1, 2, 3] (" in " ".join(in_full.stdout.split())
     ran = elect(*wanted, "--accept-loss", "unknown")

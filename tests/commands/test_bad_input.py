@@ -34,7 +34,7 @@ def test_the_help_that_is_pointed_to_is_that_of_the_command(
 ) -> None:
     ran = kelr(*arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.splitlines()[1] == f"  next: {command} --help"
+    assert ran.err.splitlines()[1] == f"  fix: {command} --help"
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_bad_targets(kelr: Kelr, target: str, words: str) -> None:
     ran = kelr("describe", target)
     assert ran.code == 2
     assert ran.out == ""
-    assert ran.err.startswith("kelr: error: ")
+    assert ran.err.startswith("error: ")
     assert words in ran.err
-    assert ran.err.splitlines()[1].startswith("  next: ")
+    assert ran.err.splitlines()[1].startswith("  fix: ")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_bad_targets(kelr: Kelr, target: str, words: str) -> None:
 def test_contradictions(kelr: Kelr, arguments: list[str], message: str) -> None:
     ran = kelr("describe", *arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"kelr: error: {message}")
+    assert ran.err.startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,17 @@ def test_usage_errors_point_to_the_help(kelr: Kelr, arguments: list[str], words:
     ran = kelr(*arguments)
     assert (ran.code, ran.out) == (2, "")
     first, *_, last = ran.err.splitlines()
-    assert first.startswith("kelr: error: ")
+    assert first.startswith("error: ")
     assert words in ran.err
-    assert last == f"  next: {hint}"
+    assert last == f"  fix: {hint}"
 
 
 def test_no_cluster_named(kelr: Kelr) -> None:
     ran = kelr("describe")
     assert ran.code == 2
-    assert ran.err.startswith("kelr: error: nothing says which cluster to ask\n  next: give --bootstrap-server")
+    assert ran.err.startswith(
+        "error: nothing says which cluster to ask [no-cluster-named]\n  fix: give --bootstrap-server"
+    )
 
 
 def process(*arguments: str) -> Ran:
@@ -124,7 +126,7 @@ def process(*arguments: str) -> Ran:
 def test_nobody_listens() -> None:
     ran = process("describe", "-b", NOBODY, "--timeout", "5", "-o", "json")
     assert (ran.code, ran.out) == (3, "")
-    assert ran.err.startswith(f"kelr: error: {NOBODY} refused the connection\n  next: ")
+    assert ran.err.startswith(f"error: {NOBODY} refused the connection [connection-refused]\n  why: ")
 
 
 @pytest.fixture
@@ -181,7 +183,7 @@ def test_a_truncated_snapshot(kelr: Kelr, snapshot_file: str) -> None:
     Path("cut.kelr").write_bytes(whole[: len(whole) // 2])
     ran = kelr("describe", "--snapshot", "cut.kelr")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("kelr: error: cut.kelr was cut short")
+    assert ran.err.startswith("error: cut.kelr was cut short")
 
 
 def test_a_snapshot_of_a_newer_version(kelr: Kelr, snapshot_file: str) -> None:

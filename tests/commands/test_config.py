@@ -303,10 +303,8 @@ def test_a_file_that_others_may_read_is_refused(kelr: Kelr, place: Path) -> None
     place.chmod(0o644)
     ran = kelr("describe")
     assert (ran.code, ran.out) == (6, "")
-    assert ran.err.startswith(
-        f"kelr: error: {place} holds password of context 'prod' in clear, and others may read it\n"
-    )
-    assert f"  next: chmod 600 {place}\n" in ran.err
+    assert ran.err.startswith(f"error: {place} holds password of context 'prod' in clear, and others may read it [")
+    assert f"  fix: chmod 600 {place}\n" in ran.err
     with pytest.raises(RefusedError):
         resolve(Settings(context="prod"))
 

@@ -46,7 +46,7 @@ def test_a_question_that_nobody_would_see_is_not_asked() -> None:
     """``2>log`` in a pipe: a prompt there would wait for ever for an answer."""
     err, stdin = io.StringIO(), Terminal("19\n")
     output = Output(io.StringIO(), err)
-    with pytest.raises(RefusedError, match="needs --yes"):
+    with pytest.raises(RefusedError, match="missing: --yes"):
         ask_consent(output, SAFE, Consented(), stdin=stdin)
     with pytest.raises(RefusedError, match=r"--accept-loss 19\+"):
         ask_consent(output, COUNTED, Consented(), stdin=stdin)
@@ -63,7 +63,7 @@ def test_a_document_has_no_question_in_it() -> None:
     out = Terminal()
     output = Output(out, io.StringIO(), format=OutputFormat.JSON)
     assert ask_consent(output, SAFE, Consented(yes=True), stdin=Terminal("n\n")) == Consented(yes=True)
-    with pytest.raises(RefusedError, match="needs --yes"):
+    with pytest.raises(RefusedError, match="missing: --yes"):
         ask_consent(output, SAFE, Consented(), stdin=Terminal("y\n"))
     assert shown_before_asking(output, stdin=Terminal()) is None
     assert out.getvalue() == ""
@@ -71,15 +71,15 @@ def test_a_document_has_no_question_in_it() -> None:
 
 def test_a_process_without_a_stdin_is_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(RefusedError, match="needs --yes"):
+    with pytest.raises(RefusedError, match="missing: --yes"):
         ask_consent(Output(Terminal(), Terminal()), SAFE, Consented())
 
 
 def test_a_script_changes_nothing_without_yes() -> None:
     with pytest.raises(RefusedError) as refused:
         ask(SAFE, io.StringIO("y\n"))
-    assert refused.value.message == "nothing was changed: this needs --yes (there is no terminal to ask on)"
-    assert (refused.value.next_step, refused.value.code) == ("add --yes, once you have read the plan", "nobody-to-ask")
+    assert refused.value.message == "not confirmed; nothing changed"
+    assert (refused.value.next_step, refused.value.code) == ("read the plan, then add --yes", "no-terminal")
     assert ask(SAFE, io.StringIO(), yes=True) == (Consented(yes=True), "")
 
 
@@ -91,11 +91,11 @@ def test_a_plan_without_elections_asks_nothing() -> None:
 def test_a_script_is_refused_where_something_is_lost_with_the_flag_to_add(yes: bool) -> None:
     with pytest.raises(
         RefusedError,
-        match=r"this needs --accept-loss 19\+ \(1 election: at least 19 offsets are lost, and how many more is UNKNOWN",
+        match=r"missing: --accept-loss 19\+ \(1 election: at least 19 offsets are lost, and how many more is UNKNOWN",
     ) as refused:
         ask(COUNTED, io.StringIO("19\n"), yes=yes)
     also = "" if yes else " --yes"
-    assert refused.value.next_step == f"add --accept-loss 19+{also}, once you have read what would be lost"
+    assert refused.value.next_step == f"read what would be lost, then add --accept-loss 19+{also}"
     assert refused.value.exit_code == 6
 
 
@@ -103,7 +103,7 @@ def test_a_script_is_refused_where_something_is_lost_with_the_flag_to_add(yes: b
 def test_a_script_that_accepts_enough_goes_ahead(text: str) -> None:
     accepted = AcceptedLoss.parse(text)
     assert ask(COUNTED, io.StringIO(), accept_loss=accepted, yes=True)[0].accept_loss == accepted
-    with pytest.raises(RefusedError, match="needs --yes"):
+    with pytest.raises(RefusedError, match="missing: --yes"):
         ask(COUNTED, io.StringIO(), accept_loss=accepted)
 
 
@@ -120,7 +120,7 @@ def test_a_number_alone_never_accepts_a_loss_that_nothing_bounds(number: int) ->
         with pytest.raises(RefusedError, match=r"--accept-loss (unknown|19\+) ") as refused:
             ask(what, io.StringIO(), accept_loss=AcceptedLoss(number), yes=True)
         enough = number >= what.loss_to_accept.known
-        assert (f"{number} without a plus accepts nothing beyond it" in refused.value.message) == enough
+        assert (f"{number} without a plus accepts nothing beyond it" in str(refused.value)) == enough
     assert "(1 election: what is lost is UNKNOWN: the log of broker 1 was not read" in _missing(NONE_KNOWN)
 
 
@@ -160,7 +160,7 @@ def test_a_terminal_is_asked_where_nothing_is_lost(answer: str) -> None:
 
 @pytest.mark.parametrize("typed", ["\n", "n\n", "no\n", "yess\n", "", "1\n"])
 def test_anything_but_a_yes_is_a_no(typed: str) -> None:
-    with pytest.raises(RefusedError, match="nothing was changed"):
+    with pytest.raises(RefusedError, match="nothing changed"):
         ask(SAFE, Terminal(typed))
 
 
@@ -180,7 +180,7 @@ def test_the_number_is_typed_at_a_terminal_whatever_was_said_before(yes: bool) -
 
 @pytest.mark.parametrize("typed", ["y\n", "19\n", "20+\n", "019+\n", "18+\n", "+19\n", "\n", ""])
 def test_another_number_than_that_of_the_plan_is_a_no(typed: str) -> None:
-    with pytest.raises(RefusedError, match="nothing was changed"):
+    with pytest.raises(RefusedError, match="nothing changed"):
         ask(COUNTED, Terminal(typed))
 
 
@@ -200,7 +200,7 @@ def test_what_cannot_be_counted_needs_a_reason(stdin: io.StringIO, given: dict[s
 
 def test_a_reason_is_no_yes() -> None:
     assert ask(UNKNOWN, io.StringIO(), force_reason="the disk is gone", yes=True)[1] == ""
-    with pytest.raises(RefusedError, match="needs --yes"):
+    with pytest.raises(RefusedError, match="missing: --yes"):
         ask(UNKNOWN, io.StringIO(), force_reason="the disk is gone")
     assert ask(UNKNOWN, Terminal("y\n"), force_reason="the disk is gone")[1] == "Carry out 1 election? [y/N] "
 
@@ -211,7 +211,7 @@ def test_each_kind_of_consent_stands_for_itself() -> None:
     assert "--force" not in (refused.value.next_step or "")
     with pytest.raises(RefusedError, match="--force REASON") as refused:
         ask(BOTH, io.StringIO(), accept_loss=ACCEPTED, yes=True)
-    assert refused.value.next_step == "add --force 'why it has to be', once you have read what would be lost"
+    assert refused.value.next_step == "read what would be lost, then add --force 'why it has to be'"
     assert ask(BOTH, io.StringIO(), accept_loss=ACCEPTED, force_reason="the disk is gone", yes=True)[0].yes
 
 

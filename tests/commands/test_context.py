@@ -109,7 +109,7 @@ def test_what_add_refuses(kelr: Kelr, place: Path, arguments: list[str], words: 
     ran = kelr("context", "add", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
-    assert "\n  next: " in ran.err
+    assert "\n  fix: " in ran.err
     assert place.read_text(encoding="utf-8") == TWO
 
 

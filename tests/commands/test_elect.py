@@ -220,7 +220,7 @@ def test_wrong_usage_changes_nothing(
     ran = kelr("elect", *arguments, *CONNECTION)
     assert ran.code == 2
     assert says in ran.err
-    assert "next: " in ran.err
+    assert "fix: " in ran.err
     assert (ran.out, carrier.plans) == ("", [])
 
 
@@ -245,8 +245,8 @@ def test_a_script_is_refused_where_something_is_lost(kelr: Kelr, carrier: Carrie
     ran = kelr("elect", "-e", "unclean", "--topic", "orders", "--partition", "1", *CONNECTION)
     assert ran.code == 6
     assert ran.out.startswith("Elect broker 3 for orders:1?\nLoss    At least 19 offsets, 4 committed. More UNKNOWN:")
-    assert "this needs --accept-loss 19+" in ran.err
-    assert "next: add --accept-loss 19+" in ran.err
+    assert "missing: --accept-loss 19+" in ran.err
+    assert "fix: read what would be lost, then add --accept-loss 19+" in ran.err
     plan = "kelr recover plan orders:1 --election-type unclean --out plan.json -b kafka-1:9092"
     assert f"to save first what would be lost: {plan}\n" in ran.err
     assert carrier.plans == []
@@ -265,7 +265,7 @@ def test_without_a_terminal_nothing_goes_ahead_without_yes(kelr: Kelr, carrier: 
     for arguments in (("preferred", "orders:5"), ("unclean", "orders:1", "--accept-loss", "19+")):
         ran = kelr("elect", "-e", *arguments, "-o", format, *CONNECTION)
         assert (ran.code, carrier.plans) == (6, [])
-        assert "nothing was changed: this needs --yes (there is no terminal to ask on)" in ran.err
+        assert "missing: --yes (no terminal to ask on)" in ran.err
         if format == "json":
             assert " --yes " in json.loads(ran.out)["next"]
 
@@ -410,8 +410,8 @@ def test_more_replicas_than_there_are_are_not_waited_for(kelr: Kelr, carrier: Ca
     assert time.monotonic() - began < 20
     assert (ran.code, ran.out, carrier.plans) == (2, "", [])
     assert ran.err == (
-        "kelr: error: as many as 7 replicas have to answer, and no partition that was named has more than 3\n"
-        "  next: give --minimal-replicas (minimalReplicas in a file) 3 or less\n"
+        "error: as many as 7 replicas have to answer, and no partition that was named has more than 3\n"
+        "  fix: give --minimal-replicas (minimalReplicas in a file) 3 or less\n"
     )
 
 
@@ -434,8 +434,8 @@ def test_a_designated_broker_without_any_replica_is_a_wrong_flag(
 ) -> None:
     ran = kelr("elect", "-e", "designation", "--designate", "9", *targets, *CONNECTION)
     assert (ran.code, ran.out, carrier.plans) == (2, "", [])
-    assert "kelr: error: orders:1 has no replica on broker 9: its replicas are 3, 1, 2" in ran.err
-    assert "next: name one of its replicas" in ran.err
+    assert "error: orders:1 has no replica on broker 9: its replicas are 3, 1, 2" in ran.err
+    assert "fix: name one of its replicas" in ran.err
 
 
 def test_balanced_waits_and_says_for_whom_and_elects_nobody_without_the_quorum(kelr: Kelr, carrier: Carrier) -> None:

@@ -360,7 +360,7 @@ def test_bad_input_is_named(kelr: Kelr, arguments: tuple[str, ...], code: int, w
     ran = kelr(*arguments)
     assert ran.code == code
     assert words in ran.err
-    assert "next:" in ran.err
+    assert "  fix: " in ran.err
 
 
 def test_rules_that_the_cluster_does_not_run_are_told_from_its_own(kelr: Kelr) -> None:

@@ -202,4 +202,4 @@ def test_bad_input_is_named(kelr: Kelr, text: str, words: str) -> None:
     ran = kelr("explain", "--if", text)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
-    assert "  next: " in ran.err
+    assert "  fix: " in ran.err

@@ -176,7 +176,7 @@ def test_bad_input_is_named(kelr: Kelr, arguments: tuple[str, ...], words: str) 
     ran = kelr("explain", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
-    assert "  next: " in ran.err
+    assert "  fix: " in ran.err
 
 
 def test_no_cluster_is_needed_and_so_no_context(kelr: Kelr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

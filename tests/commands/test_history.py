@@ -115,7 +115,7 @@ def test_what_makes_no_sense_is_refused(kelr: Kelr, log: str, arguments: list[st
     ran = kelr("history", *arguments, "--metadata-log", log)
     assert ran.code == 2
     assert said in ran.err
-    assert "next:" in ran.err
+    assert "  fix: " in ran.err
 
 
 def test_topics_that_are_not_there_are_said_beside_those_that_are(kelr: Kelr, log: str) -> None:

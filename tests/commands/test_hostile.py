@@ -24,7 +24,7 @@ from kelr.model import (
 from tests.commands.conftest import Kelr
 from tests.incident import CLUSTER, INCIDENT, LOGS
 
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnihton\r\n\x08kelr: error: all is well\x7f"
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnihton\r\n\x08error: all is well\x7f"
 DRIVES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters but for the line's end, and marks that turn the direction of what stands beside them."""
 FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv")

@@ -115,7 +115,7 @@ def test_what_cannot_be_answered(kelr: Kelr, node: Path, arguments: tuple[str, .
     ran = kelr(*(argument.replace("NODE", str(node)) for argument in arguments))
     assert ran.code == 2
     assert says in ran.err
-    assert ran.err.splitlines()[-1].startswith("  next: ")
+    assert ran.err.splitlines()[-1].startswith("  fix: ")
     assert not ran.out
 
 

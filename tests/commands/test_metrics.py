@@ -83,8 +83,8 @@ def test_the_incident_for_people(live: Callable[[Snapshot], None], kelr: Kelr) -
         "of 1 partition it is not known whether kelr's at_min_isr, global_under_min_isr, partitions_under_min_isr and"
         " under_min_isr should count them",
         "  next: kelr explain -b kafka-1:9092",
-        "kelr: error: not reached: http://b2:9404/metrics",
-        "  next: check the addresses; what the others say is above",
+        "error: not reached: http://b2:9404/metrics [some-endpoints-silent]",
+        "  fix: check the addresses; what the others say is above",
     ]
 
 
@@ -331,7 +331,7 @@ def test_the_command_shows_the_rest_and_asks_which(kelr: Kelr, monkeypatch: pyte
     says = 'it has series of several clusters, and which one is meant was not said: cluster="log" (2 processes),'
     assert document["endpoints"][1]["problem"] == f'{says} cluster="pay" (2 processes)'
     assert ran.err.splitlines()[-1] == (
-        """  next: say which one: --query-match 'cluster="log"'; or that they are one:"""
+        """  fix: say which one: --query-match 'cluster="log"'; or that they are one:"""
         """ --query-match 'cluster=~"log|pay"'"""
     )
 

@@ -116,7 +116,7 @@ def test_a_login_that_fails(
     code = main(["describe", "orders", *flags, *([flag] if flag else [])])
     assert code in {2, 3}
     said = nothing_planted(capfd, caplog)
-    assert "kelr: error: " in said
+    assert "error: " in said
     assert ("Traceback" in said) == (flag == "--debug")
 
 

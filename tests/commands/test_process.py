@@ -59,7 +59,7 @@ def test_a_reader_that_goes_away_is_no_error(words: tuple[str, ...], snapshot_fi
 def test_a_closed_stdout_is_said(snapshot_file: str, tmp_path: Path, format: str) -> None:
     ran = run("describe", "orders:0", "--snapshot", snapshot_file, "-o", format, shell_tail=">&-", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (7, "")
-    assert ran.stderr.endswith("kelr: error: the output could not be written to its end: Bad file descriptor\n")
+    assert ran.stderr.endswith("error: the output could not be written to its end: Bad file descriptor\n")
     assert "Traceback" not in ran.stderr
 
 
@@ -114,7 +114,7 @@ def test_no_locale_makes_output_fail(tmp_path: Path) -> None:
 def test_a_full_disk_is_said(snapshot_file: str, tmp_path: Path) -> None:
     ran = run("describe", "--snapshot", snapshot_file, shell_tail=">/dev/full", cwd=tmp_path)
     assert ran.returncode == 7
-    assert "kelr: error: the output could not be written to its end: No space left on device\n" in ran.stderr
+    assert "error: the output could not be written to its end: No space left on device\n" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
@@ -137,8 +137,7 @@ def test_a_closed_stdout_is_said_with_the_error_of_the_command() -> None:
     )
     assert ran.returncode == 6
     assert ran.stderr == (
-        "kelr: error: not today\n  next: tomorrow\n"
-        "kelr: error: the output could not be written to its end: Bad file descriptor\n"
+        "error: not today\n  fix: tomorrow\nerror: the output could not be written to its end: Bad file descriptor\n"
     )
 
 
@@ -184,7 +183,7 @@ def test_a_defect_is_one_line_and_a_traceback_on_demand(kelr: Kelr, monkeypatch:
     assert (ran.code, ran.out) == (70, "")
     assert ran.err == (
         "kelr: internal error: ZeroDivisionError: the sum of\n"
-        "  next: run it again with --debug for the traceback, and report that\n"
+        "  fix: run it again with --debug for the traceback, and report that\n"
     )
     for arguments in (["describe", "-b", "x:1", "--debug"], ["--debug", "describe", "-b", "x:1"]):
         ran = kelr(*arguments)
@@ -196,7 +195,7 @@ def test_debug_shows_the_traceback_of_an_expected_error_too(kelr: Kelr) -> None:
     ran = kelr("describe", "--debug")
     assert ran.code == 2
     assert ran.err.startswith("Traceback")
-    assert "kelr: error: nothing says which cluster to ask\n" in ran.err
+    assert "error: nothing says which cluster to ask [no-cluster-named]\n" in ran.err
 
 
 def test_a_document_is_closed_where_the_command_fails(

@@ -252,7 +252,7 @@ def test_without_a_terminal_and_without_yes_it_is_a_dry_run_that_says_so(kelr: K
 @pytest.mark.usefixtures("planned")
 def test_yes_never_stands_for_an_accepted_loss(kelr: Kelr, world: World) -> None:
     ran = apply(kelr, "--yes")
-    assert (ran.code, "this needs --accept-loss unknown" in ran.err) == (6, True)
+    assert (ran.code, "missing: --accept-loss unknown" in ran.err) == (6, True)
     assert leaders(world) == [None] * 4
 
 
@@ -353,7 +353,10 @@ def test_a_part_of_a_plan_is_applied_by_topic(kelr: Kelr, world: World) -> None:
 def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, world: World) -> None:
     world.now_s += 3600
     ran = apply(kelr, "--yes", "--accept-loss", "0+")
-    assert (ran.code, "plan.json expired 0 s ago: nothing was changed" in ran.err) == (6, True), ran.err
+    assert (ran.code, "error: plan expired 0 seconds ago; nothing changed [plan-expired]\n  why: the" in ran.err) == (
+        6,
+        True,
+    ), ran.err
     assert "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json" in ran.err
     assert leaders(world) == [None] * 4
 
@@ -372,12 +375,12 @@ def test_a_plan_of_another_cluster_is_refused_with_both_clusters_and_the_way_to_
     assert (
         f"{name} is for cluster {wanted}, and cluster another-cluster-entirel answered at {CONNECTION[1]}{changing}"
     ) in ran.err
-    assert f"next: name a broker of cluster {wanted} with -b, or a context of it with -c" in ran.err
+    assert f"fix: name a broker of cluster {wanted} with -b, or a context of it with -c" in ran.err
     contexts = f'[contexts.prod]\nbootstrap_server = "kafka-1:9092"\ncluster_id = "{wanted}"\n'
     Path("contexts.toml").write_text(contexts)
     monkeypatch.setenv("KELR_CONFIG_DIR", ".")
     ran = kelr("recover", command, "plan.json", *CONNECTION)
-    assert (ran.code, f"next: connect to cluster {wanted} with -c prod" in ran.err) == (6, True), ran.err
+    assert (ran.code, f"fix: connect to cluster {wanted} with -c prod" in ran.err) == (6, True), ran.err
     assert leaders(world) == [None] * 4
 
 
@@ -559,7 +562,7 @@ def test_a_run_that_was_cut_short_is_shown_and_settled(kelr: Kelr, world: World,
     assert violations(document, "recovery-status") == []
     assert (document["clean"], len(document["journals"])) == (False, 1)
     refused = kelr("recover", command, *CONNECTION)
-    assert (refused.code, "this needs --yes (there is no terminal to ask on)" in refused.err) == (6, True)
+    assert (refused.code, "missing: --yes (no terminal to ask on)" in refused.err) == (6, True)
     assert orders(world) != before
     ran = kelr("recover", command, "--yes", "-o", "json", *CONNECTION)
     settled = json.loads(ran.out)
@@ -709,7 +712,7 @@ def test_a_run_that_was_cut_short_is_named_by_every_command_that_changes(
     ran = kelr(*arguments[command], *CONNECTION)
     assert (ran.code, world.moments) == (6, [])
     assert "an earlier run was cut short that concerns orders:0" in ran.err
-    assert "next: kelr recover resume -b kafka-1:9092, or kelr recover undo -b kafka-1:9092" in ran.err
+    assert "fix: kelr recover resume -b kafka-1:9092, or kelr recover undo -b kafka-1:9092" in ran.err
 
 
 @pytest.mark.usefixtures("world")
@@ -758,7 +761,7 @@ def test_a_hold_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
     assert as_flag.code == 0
     for wrong in ((), ("orders", "--topic", "orders")):
         ran = kelr("recover", "hold", *wrong, "--dry-run", *CONNECTION)
-        assert (ran.code, "next: name it once: kelr recover hold orders --dry-run" in ran.err) == (2, True)
+        assert (ran.code, "fix: name it once: kelr recover hold orders --dry-run" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("world")

@@ -56,8 +56,8 @@ def test_show_says_what_is_there_and_what_is_missing(kelr: Kelr, file: str) -> N
     ]
     assert ran.err.splitlines() == [
         "  next: kelr rescue replay lost.kelr-rescue --dry-run",
-        "kelr: error: lost.kelr-rescue does not hold all that was asked for: payments:2",
-        "  next: MISSING says what; read it from another replica or from a disk",
+        "error: lost.kelr-rescue does not hold all that was asked for: payments:2",
+        "  fix: MISSING says what; read it from another replica or from a disk",
     ]
 
 
@@ -105,7 +105,7 @@ def test_a_file_that_was_changed_is_refused(kelr: Kelr, file: str) -> None:
     path.write_bytes(content)
     ran = kelr("rescue", "show", file)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("kelr: error: ")
+    assert ran.err.startswith("error: ")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_disk_is_saved_without_a_cluster(kelr: Kelr, disk: Path) -> None:
 
 
 DEAD = ("-b", "127.0.0.1:1")
-SILENT = "kelr: error: only disks were read, as the cluster could not be asked: "
+SILENT = "error: only disks were read, as the cluster could not be asked: "
 
 
 def test_a_disk_is_saved_where_the_cluster_does_not_answer(kelr: Kelr, disk: Path) -> None:
@@ -283,7 +283,7 @@ DUMP = ["rescue", "dump", "orders", "--out", "x.kelr-rescue"]
         ),
         ([*DUMP, "--log-dir", "nowhere"], "nowhere"),
         (DUMP, "nothing says which cluster to ask"),
-        (["rescue", "dump", "orders", "--out", "x.zip"], "next: write --out x.kelr-rescue"),
+        (["rescue", "dump", "orders", "--out", "x.zip"], "fix: write --out x.kelr-rescue"),
         (["rescue", "replay", "lost.kelr-rescue"], "nothing says which cluster to ask"),
         (["rescue", "replay", "none", "-b", "127.0.0.1:1"], "No such file"),
         (["rescue", "show", "none"], "No such file"),
@@ -313,11 +313,11 @@ def test_a_dump_that_cannot_tell_all_says_itself_what_where_and_what_next(
     both = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--log-dir", str(longer), "--elect", "1")
     err = kelr(*both, "--out", "one.kelr-rescue", "-o", "json").err.splitlines()
     assert err[-2].startswith(
-        "kelr: error: not all that is to be saved is known: orders:0: the log of replica 1, which is to lead, was"
+        "error: not all that is to be saved is known: orders:0: the log of replica 1, which is to lead, was"
         " read while its broker ran, and is not believed"
     )
     assert err[-1].startswith(
-        "  next: on the broker's host: kelr recover collect --log-dir DIRECTORY --out FILE; then the same command"
+        "  fix: on the broker's host: kelr recover collect --log-dir DIRECTORY --out FILE; then the same command"
     )
     # Said once: not in a note as well.
     assert kelr(*both, "--out", "two.kelr-rescue").err.count("is not believed") == 1

@@ -281,7 +281,7 @@ def test_an_empty_value_is_no_option_that_was_left_out(
     monkeypatch.setattr("kelr.commands.session.open_source", opened)
     ran = kelr(*line)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"kelr: error: {named} was given an empty value"), ran.err
+    assert ran.err.startswith(f"error: {named} was given an empty value"), ran.err
 
 
 def test_an_empty_variable_counts_as_not_set(environ: dict[str, str]) -> None:

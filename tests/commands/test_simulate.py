@@ -258,7 +258,7 @@ def test_a_read_only_file_stays_as_it_is(kelr: Kelr, scenario: Path, monkeypatch
     ran = kelr("simulate", str(scenario), "--rewrite")
     assert (ran.code, ran.err) == (
         2,
-        "kelr: error: two-brokers.txt cannot be written: Permission denied\n  next: the file is as it was\n",
+        "error: two-brokers.txt cannot be written: Permission denied\n  fix: the file is as it was\n",
     )
     assert scenario.read_text(encoding="utf-8") == wrong
     assert [path.name for path in Path().iterdir()] == ["two-brokers.txt"]
@@ -287,7 +287,7 @@ def test_an_error_says_file_line_and_what_to_do(kelr: Kelr, scenario: Path) -> N
     assert ran.code == 2
     assert ran.out == "> cluster brokers=1\n"
     assert ran.err.startswith(
-        "kelr: error: two-brokers.txt, line 4: there is no directive 'explode'\n  next: there are "
+        "error: two-brokers.txt, line 4: there is no directive 'explode' [scenario-garbled]\n  fix: there are "
     )
 
 
@@ -314,7 +314,7 @@ def test_wrong_usage(kelr: Kelr, arguments: tuple[str, ...], message: str) -> No
     ran = kelr("simulate", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
-    assert "\n  next: " in ran.err
+    assert "\n  fix: " in ran.err
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# A story without events.\n"])
@@ -325,7 +325,7 @@ def test_a_file_without_a_directive_is_no_scenario(
     scenario.write_text(text, encoding="utf-8")
     ran = kelr("simulate", str(scenario), *options)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("kelr: error: two-brokers.txt holds no directive\n  next: ")
+    assert ran.err.startswith("error: two-brokers.txt holds no directive\n  fix: ")
     assert scenario.read_text(encoding="utf-8") == text
 
 
@@ -345,7 +345,7 @@ def test_hostile_files(kelr: Kelr, scenario: Path, data: bytes, message: str) ->
     ran = kelr("simulate", str(scenario))
     assert ran.code == 2
     assert message in ran.err
-    assert "\n  next: " in ran.err
+    assert "\n  fix: " in ran.err
     assert len(ran.err) < 1_000
 
 

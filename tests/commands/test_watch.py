@@ -307,7 +307,7 @@ def test_a_first_look_that_fails_ends_it(
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: fails(error)())
     ran = kelr(*WATCH)
     assert (ran.code, ran.out) == (code, "")
-    assert f"kelr: error: {error}" in ran.err
+    assert f"error: {error}" in ran.err
 
 
 def test_a_defect_in_a_thread_is_told_as_one(kelr: Kelr, happen: Callable[..., None]) -> None:
@@ -433,7 +433,7 @@ def test_describe_fails_where_its_first_look_does(kelr: Kelr, monkeypatch: pytes
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: fails(gone)())
     ran = kelr(*DESCRIBE)
     assert (ran.code, ran.out) == (3, "")
-    assert "kelr: error: no broker answered" in ran.err
+    assert "error: no broker answered" in ran.err
 
 
 # kelr describe, once.

@@ -146,7 +146,7 @@ CLUSTER_CAUSES: Causes = {
     "no-cluster-named": lambda ground: ground.run("describe"),
     "bad-address": lambda _: parse_servers("kafka 1:9092"),
     "unknown-host": reached(UNKNOWN, PortSpeaks.NOTHING),
-    "nobody-listens": reached(CLOSED, PortSpeaks.NOTHING),
+    "connection-refused": reached(CLOSED, PortSpeaks.NOTHING),
     "no-answer-in-time": reached(LATE, PortSpeaks.SILENCE),
     "tls-expected": reached(CLOSED, PortSpeaks.TLS),
     "plaintext-expected": reached(CLOSED, PortSpeaks.KAFKA_PLAINTEXT, "SSL"),

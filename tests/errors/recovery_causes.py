@@ -186,7 +186,7 @@ RECOVERY_CAUSES: Causes = {
     "evidence-contradictory": applied(Consented(AcceptedLoss(9), yes=True), Consent.FORCE),
     "consent-missing": applied(Consented(), Consent.YES),
     "answer-was-no": answered,
-    "nobody-to-ask": not_asked,
+    "no-terminal": not_asked,
     "reason-missing": lambda _: read_reason("REASON"),
     "broker-not-gone": lambda _: refuse_the_live(frozenset({2}), CLUSTER),
     "plan-other-cluster": another_cluster,

@@ -255,7 +255,7 @@ def _of_the_run(good: Ran, ran: Ran) -> list[str]:
         found.append(f"it broke: exit {ran.code}, {ran.err.strip()[-300:]}")
     if ran.seconds > good.seconds + 2 * TIMEOUT_S + SLACK_S:
         found.append(f"it took {ran.seconds:.1f} s")
-    if ran.code not in {0, 1} and "kelr: error: " not in ran.err:
+    if ran.code not in {0, 1} and "error: " not in ran.err:
         found.append(f"exit {ran.code} without a word: {ran.err.strip()[-300:]}")
     if ran.code == 0:
         found += [f"said otherwise: {one}" for one in contradictions(good.document, ran.document)]

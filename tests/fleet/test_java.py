@@ -139,8 +139,8 @@ def test_the_check_of_make_test(made: MakeJava, says: str, code: int) -> None:
     assert (done.returncode, done.stdout) == (code, "")
     if code:
         assert done.stderr.splitlines() == [
-            f"Spark needs Java 17 or newer: {home}/bin/java is Java 11",
-            f"  next: {HOW_TO_GET_IT}",
+            f"error: Spark needs Java 17 or newer: {home}/bin/java is Java 11",
+            f"  fix: {HOW_TO_GET_IT}",
         ]
     else:
         assert done.stderr == ""

@@ -205,7 +205,7 @@ def test_without_a_lab_each_command_says_how_to_start_one(
 ) -> None:
     code, out, err = run(capsys, *command, "--dir", str(tmp_path))
     assert (code, out) == (5, "")
-    assert err == f"kelr: error: there is no lab in {tmp_path}\n  next: start one with 'kelr lab up'\n"
+    assert err == f"error: there is no lab in {tmp_path} [no-lab]\n  fix: start one with 'kelr lab up'\n"
 
 
 def test_an_unknown_incident_is_a_usage_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -52,4 +52,4 @@ def test_a_step_on_spark_says_what_to_install() -> None:
     assert [(code, out) for code, out, _ in done] == [(5, "")] * 4
     for _, _, err in done:
         assert "No module named" in err
-        assert "next: install it with: pip install 'kelr[fleet]'" in err
+        assert "fix: install it with: pip install 'kelr[fleet]'" in err

@@ -14,10 +14,8 @@ BANNED = re.compile(
 )
 ALLOWED = {
     "heard": "a field of documents",
-    "nobody-to-ask": "the code of an error",
     "any-replica-heard": "the name of a rule, in documents",
     "recovery-quorum-heard": "the name of a rule, in documents",
-    "nobody-listens": "the code of an error",
     "nobody": "the scenario language: no leader",
     "heard=": "the scenario language: logs that the recovery manager knows",
     "Each address: {endpoint, kind, heard, took_s, readings, problem, notes}.": "names fields of a document",

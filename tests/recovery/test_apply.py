@@ -890,7 +890,7 @@ def test_an_expired_plan(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan(lifetime_ms=60_000)
     world.sleep(61)
-    with pytest.raises(RefusedError, match=r"expired 1 s ago"):
+    with pytest.raises(RefusedError, match=r"expired 1 second ago"):
         _apply(world, tmp_path, plan)
     _assert_untouched(world, tmp_path)
 

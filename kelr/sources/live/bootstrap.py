@@ -63,7 +63,8 @@ def _error(
 
     probe = probe_port(address, ground, timeout_s=left_s)
     message, next_step, code = _explain(server, failure, probe, settings)
-    return ConnectError(message + also, next_step=next_step, code=code)
+    why = "nothing listens there, or a firewall rejects it" if failure.detail == REFUSED else None
+    return ConnectError(message + also, why=why, next_step=next_step, code=code)
 
 
 def _telling(failure: Failure) -> int:
@@ -82,8 +83,8 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
         refused = failure.detail == REFUSED
         return (
             f"{server} refused the connection" if refused else f"{server} accepts no connection: {failure.detail}",
-            "check host and port, and that the broker runs and its firewall lets you in",
-            "nobody-listens",
+            "check host and port, or name another broker with -b",
+            "connection-refused",
         )
     if probe.speaks is PortSpeaks.HTTP:
         return (

@@ -482,6 +482,6 @@ def test_real_kafka_cannot_do_that(
     what = "--power-loss" if "--power-loss" in arguments else arguments[0]
     assert (code, out) == (5, "")
     assert err == (
-        f"kelr: error: {what} is for simulated labs, and the lab in {directory} runs real Kafka\n"
-        "  next: start a simulated one beside it with 'kelr lab up --simulated --dir DIR'\n"
+        f"error: {what} is for simulated labs, and the lab in {directory} runs real Kafka [not-simulated]\n"
+        "  fix: start a simulated one beside it with 'kelr lab up --simulated --dir DIR'\n"
     )
