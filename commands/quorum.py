@@ -1,4 +1,4 @@
-"""``kelr quorum``: collect, explain."""
+"""``kelr quorum``: collect, explain, plan, apply, undo."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from kelr.commands.options import on_this_machine, open_output
-from kelr.errors import ExitCode
+from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(
     add_completion=False,
-    help="Assess a lost controller quorum.",
+    help="Rescue a lost controller quorum.",
     no_args_is_help=True,
 )
 
@@ -85,3 +85,125 @@ def explain(ctx: typer.Context, collections: Collections) -> None:
     show_assessment(output, assessment)
     if assessment.matter in {Matter.LOST, Matter.UNKNOWN}:
         raise typer.Exit(ExitCode.FOUND)
+
+
+@app.command(**on_this_machine({ExitCode.REFUSED: "the quorum is not lost, or this copy cannot be taken"}))
+def plan(
+    ctx: typer.Context,
+    collections: Collections,
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="PLAN", help="The plan to write.")],
+    node: Annotated[
+        int, typer.Option("--node", metavar="ID", min=0, help="Node id of the controller that is to lead.")
+    ],
+    directory: Annotated[
+        Path,
+        typer.Option("--directory", metavar="PATH", help="Its metadata.log.dir, on the host of the new controller."),
+    ],
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address",
+            metavar="HOST:PORT",
+            help="Where it listens. At a lost controller's address no broker needs a restart.",
+        ),
+    ],
+    kafka: Annotated[str, typer.Option("--kafka", metavar="VERSION", help="The release of Kafka that it runs.")],
+    source: Annotated[
+        int | None, typer.Option("--source", metavar="NODE", help="Take this node's copy, not the best one.")
+    ] = None,
+    listener: Annotated[
+        str | None, typer.Option("--listener", metavar="NAME", help="Name of its listener (default: as recorded).")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Plan one controller that leads alone, made of the best copy; changes nothing.
+
+    The plan names the copy with its digests, the bytes that are appended, the new
+    directory, its configs, and what has to be stated before it is carried out. A
+    stale copy is refused.
+
+    Examples:
+      kelr quorum plan *.kelr-quorum --node 100 --directory /var/lib/kafka/meta \
+        --address controller-1:9093 --kafka 4.3.1 --out rescue.json
+    """
+    output = open_output(ctx)
+    from kelr.commands.quorum_plan import plan_rescue  # noqa: PLC0415 - not for --help
+    from kelr.quorum.plan import PlanRequest  # noqa: PLC0415
+
+    host, port = _address(address)
+    request = PlanRequest(node, directory, host, port, kafka, source, listener)
+    plan_rescue(output, collections, request, out, overwrite=overwrite)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(f"{text!r} is no address", next_step="write HOST:PORT", code="bad-address")
+    return host.strip("[]"), int(port)
+
+
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.REFUSED: "refused: something runs, was not stated, or is not as planned; nothing changed",
+            ExitCode.PARTLY_DONE: "the disk failed; the message says which directory is where",
+        }
+    )
+)
+def apply(
+    ctx: typer.Context,
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr quorum plan` wrote.")],
+    collections: Annotated[
+        list[Path], typer.Argument(metavar="OUT", help="The files of `kelr quorum collect` that it was made of.")
+    ],
+    *,
+    never_start: Annotated[
+        list[str] | None,
+        typer.Option("--never-start", metavar="IDS", help="State that these old controllers never start again."),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option("--missing", metavar="IDS", help="Do without these nodes, which were not read whole."),
+    ] = None,
+) -> None:
+    """Make the new controller's directory, on its host; starts nothing.
+
+    It refuses while any controller's address answers, while a broker runs that was
+    not collected, and until it is stated which old controllers never start again.
+    The old directory is renamed and kept. Cut short, it is finished by the same
+    command.
+
+    Examples:
+      kelr quorum apply rescue.json *.kelr-quorum --never-start 100,101,102
+    """
+    output = open_output(ctx)
+    from kelr.commands.quorum_plan import apply_rescue  # noqa: PLC0415 - not for --help
+
+    apply_rescue(output, plan_file, collections, never_start=_ids(never_start), missing=_ids(missing))
+
+
+def _ids(given: list[str] | None) -> frozenset[int]:
+    texts = [one.strip() for text in given or () for one in text.split(",") if one.strip()]
+    wrong = next((one for one in texts if not (one.isascii() and one.isdigit())), None)
+    if wrong is not None:
+        raise UsageError(f"{wrong!r} is no node id", next_step="give ids with commas between, such as 100,101")
+    return frozenset(map(int, texts))
+
+
+@app.command(**on_this_machine({ExitCode.REFUSED: "the new controller has started, or there is nothing to undo"}))
+def undo(
+    ctx: typer.Context,
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that was carried out here.")],
+) -> None:
+    """Put the old directory back, where the new controller has never started.
+
+    Examples:
+      kelr quorum undo rescue.json
+    """
+    output = open_output(ctx)
+    from kelr.quorum.apply import undo as put_back  # noqa: PLC0415 - not for --help
+    from kelr.quorum.plan import read_plan  # noqa: PLC0415
+
+    places = put_back(read_plan(plan_file))
+    output.line(f"{places.target} is the old directory again; the new one is {places.new}")

@@ -29,7 +29,7 @@ COMMANDS: tuple[Registered, ...] = (
     Registered("recover", "Recover", "Plan, apply and verify many elections", "kelr.commands.recover"),
     Registered("elect", "Recover", "Preview, then elect", "kelr.commands.elect"),
     Registered("rescue", "Recover", "Save records before truncation; replay them", "kelr.commands.rescue"),
-    Registered("quorum", "Recover", "Assess a lost controller quorum", "kelr.commands.quorum"),
+    Registered("quorum", "Recover", "Rescue a lost controller quorum", "kelr.commands.quorum"),
     Registered("doctor", "Prepare", "Find risks", "kelr.commands.doctor"),
     Registered("whatif", "Prepare", "Predict outages and restarts", "kelr.commands.whatif"),
     Registered("fleet", "Prepare", "Assess many clusters", "kelr.commands.fleet"),

@@ -27,6 +27,7 @@ class Files:
     stat = staticmethod(os.stat)
     listdir = staticmethod(os.listdir)
     mkdir = staticmethod(os.mkdir)
+    chown = staticmethod(os.chown)
     link = staticmethod(os.link)
     replace = staticmethod(os.replace)
     unlink = staticmethod(os.unlink)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.errors import BadInputError, KelrError
@@ -72,24 +72,30 @@ def _copy(archive: Archive, node: CollectedNode) -> MetadataCopy:
         for (place, name), content in archive.files.items()
         if place == node.place and name.startswith(f"{LOG_DIRECTORY}/")
     }
-    place = place_of(node)
-    pieces = Copy(place, node.cluster_id, node.node)
+    found = read_directory(files, place_of(node), node.node, node.cluster_id, node.directory_id)
+    return replace(found, running=node.running)
+
+
+def read_directory(
+    files: Mapping[str, Holder], place: str, node: int, cluster_id: str | None, directory_id: str | None
+) -> MetadataCopy:
+    """The copy that a node's ``__cluster_metadata-0`` holds, by the names of its files there."""
+    pieces = Copy(place, cluster_id, node)
     for name, content in sorted(files.items()):
         pieces.add(name, f"{place}/{LOG_DIRECTORY}/{name}", content)
     scanned = _scan(pieces)
     replayed = _replayed(pieces, scanned)
     return MetadataCopy(
-        node=node.node,
-        directory_id=node.directory_id,
+        node=node,
+        directory_id=directory_id,
         place=place,
-        cluster_id=node.cluster_id,
+        cluster_id=cluster_id,
         batches=replayed.batches,
         last_epoch=replayed.last_epoch,
         image=replayed.image,
         history=replayed.history,
         checkpoints=tuple(sorted((one.end_offset, one.epoch) for one in pieces.checkpoints if one.end_offset)),
         quorum_state=_quorum_state(files.get(QUORUM_STATE)),
-        running=node.running,
         broken=replayed.broken,
         torn_bytes=scanned.torn_bytes,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from kelr.quorum.apply import AddressState
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
 from tests.quorum.nodes import BEGINNING, LATE, LATER, TOPIC, log_bytes, write_node, write_replica
@@ -119,3 +120,71 @@ def test_what_is_no_collection_is_refused(kelr: Kelr) -> None:
     ran = kelr("quorum", "explain", "x")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("kelr: error: x is no collection of kelr quorum collect")
+
+
+PLAN = ("--node", "100", "--directory", "c", "--address", "c100:9093", "--kafka", "4.3.1", "--out", "plan.json")
+
+
+@pytest.fixture
+def planned(kelr: Kelr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A plan was made of what was collected; gives its output. Nobody answers anywhere."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr("kelr.commands.quorum_plan.new_kafka_uuid", lambda: "N" * 21 + "Q")
+    monkeypatch.setattr("kelr.commands.quorum_plan.probe_address", lambda _address: AddressState.SILENT)
+    kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "b")
+    ran = kelr("quorum", "plan", "all", *PLAN)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out
+
+
+def test_a_plan_says_what_it_makes_and_what_follows(planned: str, tmp_path: Path) -> None:
+    head, _, steps = planned.partition("\n\n")
+    plan_id = json.loads(Path("plan.json").read_text())["plan_id"]
+    assert head.splitlines()[:5] == [
+        f"Plan    {plan_id}, saved in plan.json. Nothing changed.",
+        "Copy    node 1 (h:b), offset 10 of epoch 2",
+        "Loss    UNKNOWN: nodes 101 and 102 were not read whole, and may hold more",
+        "        metadata.",
+        "It knows 2 topics, 2 partitions.",
+    ]
+    assert steps.splitlines()[:4] == [
+        f"1. On the host of {tmp_path}/c: kelr quorum apply plan.json all --never-start 100,101,102 --missing 101,102",
+        "2. Start the new controller with these configs: process.roles=controller node.id=100"
+        " listeners=CONTROLLER://c100:9093 controller.listener.names=CONTROLLER"
+        f" controller.quorum.bootstrap.servers=c100:9093 log.dirs={tmp_path}/c",
+        "3. See that it leads: kafka-metadata-quorum.sh --bootstrap-controller c100:9093 describe --status",
+        "4. Look for new -stray and -delete directories of brokers; if there are any, stop those brokers at once",
+    ]
+
+
+@pytest.mark.usefixtures("planned")
+def test_it_is_carried_out_as_the_plan_says_and_undone(kelr: Kelr) -> None:
+    before = Path("c/__cluster_metadata-0/00000000000000000000.log").read_bytes()
+    refused = kelr("quorum", "apply", "plan.json", "all", "--never-start", "100,101")
+    assert refused.code == 6
+    assert "102 never start" in refused.err
+    stated = ("--never-start", "100,101,102", "--missing", "101,102")
+    ran = kelr("quorum", "apply", "plan.json", "all", *stated, "-o", "json")
+    document = json.loads(ran.out)
+    Draft202012Validator(dict(SCHEMAS["quorum-plan"]())).validate(document)
+    assert (ran.code, document["applied"], document["epoch"]) == (0, True, 12)
+    after = Path("c/__cluster_metadata-0/00000000000000000000.log").read_bytes()
+    assert after.startswith(WHOLE)
+    assert len(after) > len(WHOLE)
+    assert Path(document["saved"], "__cluster_metadata-0/00000000000000000000.log").read_bytes() == before
+    ran = kelr("quorum", "undo", "plan.json")
+    assert ran.code == 0
+    assert Path("c/__cluster_metadata-0/00000000000000000000.log").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [("--address", "c100", "no address"), ("--address", "c:99999", "no address"), ("--kafka", "x", "no release")],
+)
+def test_options_that_make_no_sense_are_refused(kelr: Kelr, option: str, value: str, words: str) -> None:
+    kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "b")
+    arguments = list(PLAN)
+    arguments[arguments.index(option) + 1] = value
+    ran = kelr("quorum", "plan", "all", *arguments)
+    assert ran.code == 2
+    assert words in ran.err

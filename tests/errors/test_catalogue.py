@@ -20,6 +20,7 @@ from tests.errors.files_causes import FILES_CAUSES
 from tests.errors.ground import Causes, Ground
 from tests.errors.lab_causes import LAB_CAUSES
 from tests.errors.looking_causes import LOOKING_CAUSES
+from tests.errors.quorum_causes import QUORUM_CAUSES
 from tests.errors.recovery_causes import RECOVERY_CAUSES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ CAUSES: Causes = {
     **CONTEXTS_CAUSES,
     **LOOKING_CAUSES,
     **RECOVERY_CAUSES,
+    **QUORUM_CAUSES,
     **FILES_CAUSES,
     **LAB_CAUSES,
 }

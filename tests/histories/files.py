@@ -344,6 +344,10 @@ class MemoryFiles(Files):
         self._need_room(path)
         parent.change({name: _Directory(stat.S_IFDIR | mode & ~self._disk.umask, self._disk._number())})
 
+    def chown(self, path: Path, uid: int, gid: int) -> None:  # noqa: ARG002 - nobody asks who owns a file
+        self._at("chown", path)
+        self._node(path)
+
     def link(self, source: Path, target: Path) -> None:
         self._at("link", target)
         node = self._node(source)
@@ -359,14 +363,15 @@ class MemoryFiles(Files):
         self._at("replace", target)
         node = self._node(source)
         (old_parent, old_name), (parent, name) = self._place(source), self._place(target)
-        assert isinstance(node, _File), "nobody renames directories"
         assert old_parent is parent, "nobody moves a file to another directory"
         there = parent.names.get(name)
-        if isinstance(there, _Directory):
-            raise _error(errno.EISDIR, target)
         if there is node:
             return  # as POSIX has it: both names stay
+        if isinstance(there, _Directory):
+            raise _error(errno.EISDIR if isinstance(node, _File) else errno.ENOTEMPTY, target)
         if there is not None:
+            if isinstance(node, _Directory):
+                raise _error(errno.ENOTDIR, target)
             there.names -= 1
         parent.change({old_name: None, name: node})
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from random import Random
 
 from kelr.quorum.archive import CollectedFile, CollectedNode
-from kelr.quorum.assess import assess
+from kelr.quorum.assess import Verdict, assess
 from kelr.quorum.copies import NO_EPOCH, Batches, MetadataCopy
+from kelr.quorum.plan import QuorumPlan, Source, Target
 from kelr.replay.image import MetadataImage
 from kelr.view.output import Output
 from kelr.view.quorum import show_assessment, show_collected
+from kelr.view.quorum_plan import show_plan
 from tests.quorum.raft import Quorum
 
 _NODE = CollectedNode(
@@ -43,4 +45,41 @@ def copies(output: Output) -> None:
     show_assessment(output, assess([*found, empty], [quorum.disk(1), quorum.disk(2)]))
 
 
-QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {"quorum-collection": collection, "quorum-copies": copies}
+def plan(output: Output) -> None:
+    source = Source(1, None, "h:/é", 2, 11, ())
+    target = Target(100, "/kafka/é", "N" * 22, "CONTROLLER", "c100", 9093)
+    show_plan(
+        output,
+        QuorumPlan(
+            cluster_id="c",
+            kraft_version=0,
+            source=source,
+            verdict=Verdict.LOWER_BOUND,
+            target=target,
+            epoch=19,
+            appended_to="x.log",
+            appended_at_bytes=0,
+            appended="",
+            quorum_state="{}",
+            meta_properties="",
+            configs=("node.id=100",),
+            never_start=(100, 101),
+            controller_addresses=(),
+            missing=(101,),
+            unread_brokers={},
+            brokers_restart=False,
+            metadata_version=29,
+            topics=1,
+            partitions=2,
+            created_at_ms=0,
+        ),
+        "plan.json",
+        ["all.kelr-quorum"],
+    )
+
+
+QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {
+    "quorum-collection": collection,
+    "quorum-copies": copies,
+    "quorum-plan": plan,
+}

@@ -1,0 +1,388 @@
+"""Carrying a plan out: the new controller's directory is made beside the old one, read again, and put in its place.
+
+Order: journal, the new directory with every byte on the disk, read again, journal, the old directory renamed, the new
+one in its place, journal. Each step looks at what is there, so that a run that was cut short is finished by the same
+command. Nothing is started, and nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kelr.durable import AppendOnlyFile
+from kelr.errors import BadInputError, PartlyDoneError, RefusedError
+from kelr.files import FILES, Files
+from kelr.quorum.archive import LOG_DIRECTORY, Archive, digest_of
+from kelr.quorum.assess import Verdict
+from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
+from kelr.quorum.reading import Collected, read_directory
+from kelr.recovery.places import cluster_directory
+from kelr.sources.disk.files import GarbledError, is_locked, meta_properties
+from kelr.sources.disk.names import META_PROPERTIES, replica_name
+from kelr.sources.metadata_log.pieces import Holder
+
+JOURNALS = "quorum"
+_CHUNK_BYTES = 1024 * 1024
+_DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
+_PROBE_S = 3.0
+
+
+class AddressState(StrEnum):
+    """What answers at an address."""
+
+    REFUSED = "refused"
+    OPEN = "open"
+    SILENT = "silent"
+    """Nothing came back: a host that is down, or a firewall."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What somebody states who carries the plan out."""
+
+    never_start: Collection[int] = ()
+    """Old controllers that will never start again."""
+    missing: Collection[int] = ()
+    """Nodes that were not read, and that are done without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The directories of a rescue."""
+
+    target: Path
+    new: Path
+    saved: Path
+
+    @classmethod
+    def of(cls, plan: QuorumPlan) -> Places:
+        target = Path(plan.target.directory)
+        return cls(
+            target,
+            target.with_name(f"{target.name}.kelr-new-{plan.plan_id}"),
+            target.with_name(f"{target.name}.kelr-old-{plan.plan_id}"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was done."""
+
+    target: str
+    saved: str | None
+    """Where the old directory is now; None: there was none."""
+    journal: str
+
+
+def probe_address(address: str) -> AddressState:
+    """Whether anybody accepts a connection there."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S):
+            return AddressState.OPEN
+    except ConnectionRefusedError:
+        return AddressState.REFUSED
+    except OSError:
+        return AddressState.SILENT
+
+
+def check_statement(plan: QuorumPlan, statement: Statement) -> None:
+    """Raises RefusedError where something has to be stated yet; nothing was changed."""
+    forgotten = sorted(set(plan.never_start) - set(statement.never_start))
+    if forgotten:
+        ids = ",".join(map(str, plan.never_start))
+        raise RefusedError(
+            f"nothing changed: it is not stated that old controllers {', '.join(map(str, forgotten))} never start"
+            " again; if one does, two controllers lead",
+            next_step=f"make sure of it, then add --never-start {ids}",
+            code="quorum-statement-missing",
+        )
+    unnamed = sorted(set(plan.missing) - set(statement.missing))
+    if plan.verdict is Verdict.LOWER_BOUND and unnamed:
+        raise RefusedError(
+            f"nothing changed: whether nodes {', '.join(map(str, unnamed))}, which were not read whole, hold more"
+            " records is UNKNOWN",
+            next_step=f"collect them; if they are lost for good, add --missing {','.join(map(str, plan.missing))}",
+            code="quorum-statement-missing",
+        )
+
+
+def check_addresses(plan: QuorumPlan, probe: Callable[[str], AddressState]) -> None:
+    """Raises RefusedError where a controller may run, or a broker that was not collected; nothing was changed."""
+    for address in plan.controller_addresses:
+        if probe(address) is AddressState.OPEN:
+            raise RefusedError(
+                f"nothing changed: something accepts connections at {address}, where a controller is or was",
+                next_step="stop every controller, the new one included, and try again",
+                code="quorum-controller-runs",
+            )
+    for broker, addresses in plan.unread_brokers.items():
+        if any(probe(address) is AddressState.OPEN for address in addresses):
+            raise RefusedError(
+                f"nothing changed: broker {broker} runs, and its metadata log and data are not collected",
+                next_step="run kelr quorum collect on its host, and plan again with that file",
+            )
+
+
+def check_target(plan: QuorumPlan, files: Files = FILES, *, locked: Callable[[Path], bool | None] = is_locked) -> None:
+    """Raises RefusedError where the directory is in use, another node's, or a broker's; nothing was changed."""
+    target = Path(plan.target.directory)
+    if not files.exists(target.parent):
+        raise BadInputError(f"{target.parent} is not there", next_step="make the directory above the new one")
+    if not files.exists(target):
+        return
+    if files.ismount(target):
+        raise RefusedError(
+            f"nothing changed: {target} is a mount point, which cannot be renamed",
+            next_step="plan with a directory below it, and name that in log.dirs",
+        )
+    if locked(target) is not False:
+        raise RefusedError(
+            f"nothing changed: a process holds the lock of {target}, or that cannot be told",
+            next_step="stop the controller, and run kelr as a user who may read its files",
+        )
+    names = files.listdir(target)
+    of_broker = [name for name in names if name != LOG_DIRECTORY and replica_name(name) is not None]
+    if of_broker:
+        raise RefusedError(
+            f"nothing changed: {target} is a broker's: it holds {of_broker[0]}",
+            next_step="plan with a directory of its own for the new controller",
+        )
+    if META_PROPERTIES in names:
+        _check_owner(plan, target, files)
+    elif names:
+        raise RefusedError(
+            f"nothing changed: {target} holds {sorted(names)[0]}, and no {META_PROPERTIES}: it is no node's directory",
+            next_step="plan with a directory that is empty or not there",
+        )
+
+
+def _check_owner(plan: QuorumPlan, target: Path, files: Files) -> None:
+    with files.reader(target / META_PROPERTIES) as file:
+        content = file.read(_CHUNK_BYTES)
+    try:
+        found = meta_properties(content)
+    except GarbledError as error:
+        raise BadInputError(f"{target / META_PROPERTIES}: {error}", next_step="look at the directory") from error
+    if found.cluster_id not in {None, plan.cluster_id} or found.broker not in {None, plan.target.node}:
+        raise RefusedError(
+            f"nothing changed: {target} is of node {found.broker} of cluster {found.cluster_id}",
+            next_step=f"plan with a directory of node {plan.target.node}, or one that is not there",
+        )
+
+
+def archive_of(plan: QuorumPlan, collected: Collected) -> tuple[Archive, str]:
+    """Where the source's bytes are, and its folder there.
+
+    Raises:
+        RefusedError: no file that was given has them as they were planned with.
+    """
+    for archive, node in collected.sources.values():
+        if node.node == plan.source.node and set(plan.source.files) <= set(node.files):
+            return archive, node.place
+    raise RefusedError(
+        f"nothing changed: no collection that was given holds the copy of node {plan.source.node} as it was planned",
+        next_step="give the file of kelr quorum collect that the plan was made of, unchanged",
+    )
+
+
+def apply_plan(
+    plan: QuorumPlan, archive: Archive, place: str, *, state_directory: Path, now_ms: int, files: Files = FILES
+) -> Applied:
+    """Make the new controller's directory. The checks must have been made; run again, it finishes what it began.
+
+    Raises:
+        RefusedError: another kelr is at work, or what was written is not what was planned.
+        PartlyDoneError: the disk failed; what is where is named.
+        UsageError: the journal cannot be written.
+    """
+    places, wanted = Places.of(plan), log_files(plan, archive, place)
+    path = cluster_directory(state_directory, plan.cluster_id) / JOURNALS / f"{plan.plan_id}.jsonl"
+    with AppendOnlyFile(path, files) as journal:
+        journal.append({"what": "begin", "plan": plan.plan_id, "at_ms": now_ms, "target": str(places.target)})
+        try:
+            if not _is_in_place(places, wanted, files):
+                _build(places, wanted, files)
+                _read_again(plan, places.new, wanted, files)
+                journal.append({"what": "built", "new": str(places.new), "saved": str(places.saved)})
+                _put_in_place(places, files)
+            # Also where an earlier run has renamed it: that one may have been killed before the names were on the disk.
+            _sync(places.target.parent, files)
+        except OSError as error:
+            raise PartlyDoneError(
+                f"{error.filename or places.target}: {error.strerror or error}; the old directory is"
+                f" {places.saved if _there(places.saved, files) else places.target}",
+                next_step="make room or mend the disk, then run the same command again",
+            ) from error
+        journal.append({"what": "done"})
+        saved = str(places.saved) if files.exists(places.saved) else None
+    return Applied(str(places.target), saved, str(path))
+
+
+def _there(path: Path, files: Files) -> bool:
+    try:
+        return files.exists(path)
+    except OSError:
+        return False
+
+
+_Wanted = Mapping[str, tuple[Holder | None, int, bytes]]
+
+
+def _is_in_place(places: Places, wanted: _Wanted, files: Files) -> bool:
+    """Whether an earlier run has done it all: the target holds what is wanted, and nothing is left to be renamed."""
+    if files.exists(places.new) or not files.exists(places.target / LOG_DIRECTORY):
+        return False
+    try:
+        return all(_same(places.target / name, one, files) for name, one in wanted.items())
+    except FileNotFoundError:
+        return False
+
+
+def _same(path: Path, wanted: tuple[Holder | None, int, bytes], files: Files) -> bool:
+    content = FileHolder(path, files)
+    return content.size_bytes == wanted[1] + len(wanted[2]) and digest_of(content) == digest_of_file(*wanted)
+
+
+def _build(places: Places, wanted: _Wanted, files: Files) -> None:
+    inside = places.new / LOG_DIRECTORY
+    owner = files.stat(places.target if files.exists(places.target) else places.target.parent)
+    for directory in (places.new, inside):
+        if not files.exists(directory):
+            files.mkdir(directory, _DIRECTORY_MODE)
+        _own(directory, owner, files)
+    for directory, names in ((places.new, _names(wanted, "")), (inside, _names(wanted, f"{LOG_DIRECTORY}/"))):
+        for name in files.listdir(directory):
+            if name not in names and directory / name != inside:
+                files.unlink(directory / name)  # of an earlier run that was cut short
+    for name, (content, size_bytes, behind) in sorted(wanted.items()):
+        _write(places.new / name, content, size_bytes, behind, files)
+        _own(places.new / name, owner, files)
+    for directory in (inside, places.new, places.new.parent):
+        _sync(directory, files)
+
+
+def _names(wanted: _Wanted, prefix: str) -> frozenset[str]:
+    return frozenset(name.removeprefix(prefix) for name in wanted if name.startswith(prefix))
+
+
+def _own(path: Path, owner: os.stat_result, files: Files) -> None:
+    """Kafka's user has to write it: whoever owns the directory that it takes the place of."""
+    now = files.stat(path)
+    if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid):
+        files.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _write(path: Path, content: Holder | None, size_bytes: int, behind: bytes, files: Files) -> None:
+    descriptor = files.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+    try:
+        at = 0
+        while content is not None and at < size_bytes:
+            data = content.read(at, min(_CHUNK_BYTES, size_bytes - at))
+            if not data:
+                raise OSError(0, "the collection is shorter than it was", str(path))
+            _write_all(descriptor, data, files)
+            at += len(data)
+        _write_all(descriptor, behind, files)
+        files.fsync(descriptor)
+    finally:
+        files.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes, files: Files) -> None:
+    while data:
+        data = data[files.write(descriptor, data) :]
+
+
+def _sync(directory: Path, files: Files) -> None:
+    descriptor = files.open(directory, os.O_RDONLY)
+    try:
+        files.fsync(descriptor)
+    finally:
+        files.close(descriptor)
+
+
+class FileHolder:
+    """A file's bytes, by the files that kelr writes with. Raises OSError."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self._path, self._files = path, files
+        self.size_bytes = files.stat(path).st_size
+
+    def read(self, at: int, size: int) -> bytes:
+        descriptor = self._files.open(self._path, os.O_RDONLY)
+        try:
+            return self._files.pread(descriptor, size, at)
+        finally:
+            self._files.close(descriptor)
+
+
+def _read_again(plan: QuorumPlan, directory: Path, wanted: _Wanted, files: Files) -> None:
+    """Raises RefusedError where the new directory is not what was planned: byte by byte, and as a copy that is read."""
+    for name, one in wanted.items():
+        if not _same(directory / name, one, files):
+            raise _not_as_planned(directory / name, "its bytes are not those that were written")
+    inside = directory / LOG_DIRECTORY
+    held = {name: FileHolder(inside / name, files) for name in files.listdir(inside)}
+    copy = read_directory(held, str(directory), plan.target.node, plan.cluster_id, plan.target.directory_id)
+    end = plan.source.end + bool(plan.appended)
+    if copy.broken is not None or copy.position != (plan.source.last_epoch, end):
+        raise _not_as_planned(inside, copy.broken or f"it ends at {copy.end}, not {end}")
+    if copy.quorum_state is None or copy.quorum_state.epoch != plan.epoch:
+        raise _not_as_planned(inside, "its quorum-state is not the planned one")
+    topics = copy.image.topics.values()
+    if (len(topics), sum(len(one.partitions) for one in topics)) != (plan.topics, plan.partitions):
+        raise _not_as_planned(inside, "its topics are not those of the copy")
+    voters = [(one.node, one.directory_id) for one in copy.image.voter_set]
+    if plan.appended and voters != [(plan.target.node, plan.target.directory_id)]:
+        raise _not_as_planned(inside, "its voters are not the planned ones")
+
+
+def _not_as_planned(path: Path, why: str) -> RefusedError:
+    return RefusedError(
+        f"{path}: {why}; the old directory is as it was",
+        next_step="look at the disk, then make the plan again",
+    )
+
+
+def _put_in_place(places: Places, files: Files) -> None:
+    if files.exists(places.target) and not files.exists(places.saved):
+        files.replace(places.target, places.saved)
+        _sync(places.target.parent, files)
+    if files.exists(places.target):
+        raise OSError(0, f"it is there again beside {places.saved}", str(places.target))
+    files.replace(places.new, places.target)
+
+
+def undo(plan: QuorumPlan, files: Files = FILES, *, locked: Callable[[Path], bool | None] = is_locked) -> Places:
+    """Put the old directory back, where the new controller has never started.
+
+    Raises:
+        RefusedError: there is none, or the new controller runs or has started.
+    """
+    places = Places.of(plan)
+    if not files.exists(places.saved):
+        raise RefusedError(
+            f"nothing changed: {places.saved} is not there: the plan was not carried out here, or had no old directory",
+            next_step="if it had none, move the new directory away",
+        )
+    if files.exists(places.target):
+        state = places.target / LOG_DIRECTORY / "quorum-state"
+        with files.reader(state) as file:
+            started = file.read(_CHUNK_BYTES) != plan.quorum_state.encode()
+        if started or locked(places.target) is not False:
+            raise RefusedError(
+                f"nothing changed: the controller in {places.target} has started: brokers may follow it, and an older"
+                " log in its place makes them truncate",
+                next_step="keep it; docs/quorum.md says how it is undone by hand",
+            )
+        files.replace(places.target, places.new)
+        _sync(places.target.parent, files)
+    files.replace(places.saved, places.target)
+    _sync(places.target.parent, files)
+    return places

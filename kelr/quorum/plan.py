@@ -1,0 +1,364 @@
+"""The plan of a rescue: which copy becomes which controller's directory, to the byte; and its file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kelr.durable import whole_file
+from kelr.engine.checkup.metadata_versions import release_of, version_name
+from kelr.engine.planning.identity import content_of, digest_of
+from kelr.errors import BadInputError, RefusedError, UsageError
+from kelr.files import FILES, Files
+from kelr.model import METADATA_FEATURE
+from kelr.quorum.archive import LOG_DIRECTORY, Archive, CollectedFile
+from kelr.quorum.assess import AssessedCopy, Assessment, Matter, Verdict
+from kelr.quorum.reading import Collected
+from kelr.recovery.json_file import STRICT, adapter, first_problem, read_json
+from kelr.recovery.pretty import pretty
+from kelr.replay.records import Endpoint, Voter, Voters
+from kelr.sources.disk.names import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA, segment_base
+from kelr.sources.metadata_log.pieces import Holder
+from kelr.sources.metadata_log.writing import encode_batch, segment_name
+
+FORMAT = "kelr-quorum-plan"
+FORMAT_VERSION = 1
+ABOVE = 10
+"""So far above every epoch that anybody is known to have seen the new controller begins: one below would be ignored or
+make nodes exit."""
+_MOST_BYTES = 64 * 1024 * 1024
+_DIGITS = 12
+_KEPT = frozenset({LEADER_EPOCHS, PARTITION_METADATA})
+_NOBODY = "A" * 22
+"""The directory id of nobody, in Kafka's base 64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The controller that is to lead."""
+
+    node: int
+    directory: str
+    directory_id: str
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The copy that it is made of."""
+
+    node: int
+    directory_id: str | None
+    place: str
+    last_epoch: int
+    end: int
+    files: tuple[CollectedFile, ...]
+    """Of its ``__cluster_metadata-0``, those that are taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumPlan:
+    """A rescue, to the byte."""
+
+    __pydantic_config__ = STRICT
+
+    cluster_id: str
+    kraft_version: int
+    source: Source
+    verdict: Verdict
+    target: Target
+    epoch: int
+    appended_to: str
+    """The segment that the batch is appended to."""
+    appended_at_bytes: int
+    """Its length before; what comes behind in the source is a batch that is not whole, and is cut off."""
+    appended: str
+    """The batch with the VotersRecord, in hex; empty with kraft.version 0."""
+    quorum_state: str
+    meta_properties: str
+    configs: tuple[str, ...]
+    """What the new controller's properties file must say."""
+    never_start: tuple[int, ...]
+    """Old voters that must never start again: they could elect another leader."""
+    controller_addresses: tuple[str, ...]
+    """Where controllers are or were: nobody may answer there."""
+    missing: tuple[int, ...]
+    """Voters and brokers of which nothing, or not all, was read: they may hold more."""
+    unread_brokers: Mapping[str, tuple[str, ...]]
+    """Brokers among them, with the addresses that they registered."""
+    brokers_restart: bool
+    """Whether brokers need another controller.quorum.bootstrap.servers, or voters, and a restart."""
+    metadata_version: int
+    topics: int
+    partitions: int
+    created_at_ms: int
+
+    @property
+    def digest(self) -> str:
+        return digest_of(content_of(self))
+
+    @property
+    def plan_id(self) -> str:
+        return self.digest[:_DIGITS]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What somebody asks for."""
+
+    node: int
+    directory: Path
+    host: str
+    port: int
+    kafka: str
+    """The release that the new controller runs."""
+    source: int | None = None
+    """The node whose copy is taken; None: the best one."""
+    listener: str | None = None
+    """Name of its listener; None: that of the recorded voters, or CONTROLLER."""
+
+
+def make_plan(
+    collected: Collected, assessment: Assessment, request: PlanRequest, *, directory_id: str, now_ms: int
+) -> QuorumPlan:
+    """Plan the rescue that is asked for.
+
+    Args:
+        directory_id: a new random one, for the new controller.
+
+    Raises:
+        RefusedError: the quorum is not lost, the copy is stale or not whole, or the release does not know the
+            cluster's metadata.version.
+        UsageError: there is no copy of that node, or the node id is a broker's.
+    """
+    chosen = _chosen(assessment, request)
+    copy, image = chosen.copy, chosen.copy.image
+    if request.node in image.brokers:
+        raise UsageError(
+            f"node {request.node} is a registered broker: a new controller needs an id of its own",
+            next_step="name a lost controller's id, or one that no node has",
+        )
+    _check_release(image.features.get(METADATA_FEATURE), request.kafka)
+    if copy.cluster_id is None:
+        raise BadInputError(f"{copy.place} does not say of which cluster it is", next_step="collect it again")
+    names = [at.name for voter in image.voter_set for at in voter.endpoints]
+    target = Target(
+        node=request.node,
+        directory=str(request.directory.absolute()),
+        directory_id=directory_id,
+        listener=request.listener or (names[0] if names else "CONTROLLER"),
+        host=request.host,
+        port=request.port,
+    )
+    _, node = collected.sources[copy.key]
+    files = tuple(file for file in node.files if _is_kept(file.name))
+    segment, size = _end_of_log(files, copy.end, copy.torn_bytes)
+    epoch = assessment.newest_epoch + ABOVE
+    dynamic = image.kraft_version > 0
+    addresses = sorted({f"{at.host}:{at.port}" for voter in image.voter_set for at in voter.endpoints})
+    here = f"{target.host}:{target.port}"
+    old = (*image.voters, *(voter.node for voter in image.voter_set))
+    return QuorumPlan(
+        cluster_id=copy.cluster_id,
+        kraft_version=image.kraft_version,
+        source=Source(copy.node, copy.directory_id, copy.place, copy.last_epoch, copy.end, files),
+        verdict=chosen.verdict,
+        target=target,
+        epoch=epoch,
+        appended_to=segment,
+        appended_at_bytes=size,
+        appended=_voters_batch(target, copy.end, copy.last_epoch, now_ms).hex() if dynamic else "",
+        quorum_state=quorum_state_text(epoch, dynamic=dynamic),
+        meta_properties=meta_properties_text(copy.cluster_id, target.node, directory_id),
+        configs=_configs(target, dynamic=dynamic),
+        never_start=tuple(sorted(set(old))),
+        controller_addresses=tuple(dict.fromkeys([*addresses, here])),
+        missing=tuple(sorted({*assessment.missing_voters, *assessment.missing_brokers})),
+        unread_brokers={
+            str(one): tuple(f"{at.host}:{at.port}" for at in image.brokers[one].registration.endpoints)
+            for one in assessment.missing_brokers
+        },
+        brokers_restart=dynamic and here not in addresses,
+        metadata_version=image.features.get(METADATA_FEATURE, 0),
+        topics=len(image.topics),
+        partitions=sum(len(topic.partitions) for topic in image.topics.values()),
+        created_at_ms=now_ms,
+    )
+
+
+def _chosen(assessment: Assessment, request: PlanRequest) -> AssessedCopy:
+    if assessment.matter not in {Matter.LOST, Matter.UNKNOWN}:
+        raise RefusedError(
+            "the quorum is not lost: a majority of its voters has a whole log, and elects a leader by itself",
+            next_step="start the controllers; kelr quorum explain says what is the matter",
+            code="quorum-not-lost",
+        )
+    found = [one for one in assessment.copies if request.source in {None, one.copy.node}]
+    if not found:
+        raise UsageError(
+            f"there is no copy of node {request.source}",
+            next_step=f"one of nodes {', '.join(str(one.copy.node) for one in assessment.copies)}",
+        )
+    chosen = found[0]
+    if chosen.verdict is Verdict.STALE:
+        why = next(one.text for one in chosen.contradictions if one.certain)
+        raise RefusedError(
+            f"the copy of node {chosen.copy.node} lacks records: {why}",
+            next_step="take the best copy, or save what contradicts it and leave that out",
+            code="quorum-copy-stale",
+        )
+    if chosen.copy.broken is not None or not chosen.copy.end:
+        raise RefusedError(
+            f"the copy of node {chosen.copy.node} is not whole: {chosen.copy.broken or 'it holds nothing'}",
+            next_step="take another copy with --source",
+        )
+    return chosen
+
+
+def _check_release(level: int | None, kafka: str) -> None:
+    """Raises RefusedError where this release cannot read what the log holds, or that is not known."""
+    parsed, needs = _release(kafka), release_of(level)
+    if parsed is None:
+        raise UsageError(f"{kafka!r} is no release of Kafka", next_step="give one such as 4.3.1")
+    if needs is None or _release(needs) is None or parsed < (_release(needs) or ()):
+        raise RefusedError(
+            f"the cluster runs metadata.version {version_name(level)}, which Kafka {kafka} does not know, as far as"
+            " kelr can tell",
+            next_step="run the release that the lost controllers ran, or a newer one",
+        )
+
+
+def _release(text: str) -> tuple[int, ...] | None:
+    found = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,4})?(?:-.*)?", text)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def _is_kept(name: str) -> bool:
+    inside = name.removeprefix(f"{LOG_DIRECTORY}/")
+    if inside == name:
+        return False
+    return inside in _KEPT or inside.endswith((".log", ".checkpoint"))
+
+
+def _end_of_log(files: Sequence[CollectedFile], end: int, torn_bytes: int) -> tuple[str, int]:
+    """The newest segment, and how many of its bytes are whole; a new one where there is none."""
+    bases = {base: file for file in files if (base := segment_base(Path(file.name).name)) is not None}
+    if not bases:
+        return segment_name(end), 0
+    newest = bases[max(bases)]
+    return Path(newest.name).name, newest.size_bytes - torn_bytes
+
+
+def _voters_batch(target: Target, offset: int, epoch: int, now_ms: int) -> bytes:
+    voter = Voter(target.node, target.directory_id, (Endpoint(target.listener, target.host, target.port),))
+    return encode_batch(offset, epoch, now_ms, [Voters((voter,))])
+
+
+def quorum_state_text(epoch: int, *, dynamic: bool) -> str:
+    """A node's ``quorum-state`` that knows this epoch, and nobody who leads or was voted for.
+
+    Source: QuorumStateData versions 0 and 1, as QuorumStateDataJsonConverter writes them.
+    """
+    state: dict[str, Any] = {"leaderId": -1, "leaderEpoch": epoch, "votedId": -1}
+    if dynamic:
+        state |= {"votedDirectoryId": _NOBODY, "data_version": 1}
+    else:
+        state = {"clusterId": "", **state, "appliedOffset": 0, "currentVoters": [], "data_version": 0}
+    return json.dumps(state, separators=(",", ":"))
+
+
+def meta_properties_text(cluster_id: str, node: int, directory_id: str) -> str:
+    """A node directory's ``meta.properties``."""
+    return f"version=1\ncluster.id={cluster_id}\nnode.id={node}\ndirectory.id={directory_id}\n"
+
+
+def _configs(target: Target, *, dynamic: bool) -> tuple[str, ...]:
+    address = f"{target.host}:{target.port}"
+    quorum = f"controller.quorum.voters={target.node}@{address}"
+    return (
+        "process.roles=controller",
+        f"node.id={target.node}",
+        f"listeners={target.listener}://{address}",
+        f"controller.listener.names={target.listener}",
+        f"controller.quorum.bootstrap.servers={address}" if dynamic else quorum,
+        f"log.dirs={target.directory}",
+    )
+
+
+# The directory's files.
+
+
+def log_files(plan: QuorumPlan, archive: Archive, place: str) -> Mapping[str, tuple[Holder | None, int, bytes]]:
+    """Each file of the new directory by its path there: what it is copied from, how many bytes of it, what follows."""
+    found: dict[str, tuple[Holder | None, int, bytes]] = {}
+    for file in plan.source.files:
+        found[file.name] = archive.files[place, file.name], file.size_bytes, b""
+    segment = f"{LOG_DIRECTORY}/{plan.appended_to}"
+    content = found[segment][0] if segment in found else None
+    found[segment] = content, plan.appended_at_bytes, bytes.fromhex(plan.appended)
+    found[f"{LOG_DIRECTORY}/quorum-state"] = None, 0, plan.quorum_state.encode()
+    found[META_PROPERTIES] = None, 0, plan.meta_properties.encode()
+    return found
+
+
+# The file.
+
+
+def write_plan(plan: QuorumPlan, path: Path, *, overwrite: bool = False, files: Files = FILES) -> None:
+    """Save a plan, readable by its owner only. Raises UsageError."""
+    document = {"format": FORMAT, "version": FORMAT_VERSION, "plan_id": plan.plan_id, "sha256": plan.digest}
+    content = json.loads(adapter(QuorumPlan).dump_json(plan))
+    with whole_file(path, "plan", overwrite=overwrite, files=files) as file:
+        file.write(pretty({**document, "plan": content}).encode() + b"\n")
+
+
+def read_plan(path: Path, files: Files = FILES) -> QuorumPlan:
+    """Read a plan.
+
+    Raises:
+        BadInputError: it is none, of a newer version, garbled, or not as kelr wrote it.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - heavy
+
+    _, document = read_json(path, "plan", max_bytes=_MOST_BYTES, files=files)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadInputError(
+            f"{path} is not a plan of kelr quorum plan", next_step="name a file of kelr quorum plan", code="not-a-plan"
+        )
+    if document.get("version") != FORMAT_VERSION:
+        raise BadInputError(
+            f"{path} is of format version {document.get('version')}, and this kelr reads {FORMAT_VERSION}",
+            next_step="install a newer kelr",
+            code="newer-format",
+        )
+    try:
+        plan: QuorumPlan = adapter(QuorumPlan).validate_json(json.dumps(document.get("plan")))
+    except ValidationError as error:
+        raise _garbled(path, first_problem(error, QuorumPlan)) from error
+    if document.get("sha256") != plan.digest or document.get("plan_id") != plan.plan_id:
+        raise _garbled(path, "it was changed since kelr wrote it")
+    return plan
+
+
+def _garbled(path: Path, why: str) -> BadInputError:
+    return BadInputError(f"{path}: {why}", next_step="make the plan again with kelr quorum plan", code="plan-garbled")
+
+
+def digest_of_file(content: Holder | None, size_bytes: int, behind: bytes) -> str:
+    """SHA-256 of a file of the new directory. Raises OSError."""
+    found, at = hashlib.sha256(), 0
+    while content is not None and at < size_bytes:
+        data = content.read(at, min(1024 * 1024, size_bytes - at))
+        if not data:
+            raise OSError(0, "it is shorter than it was")
+        found.update(data)
+        at += len(data)
+    found.update(behind)
+    return found.hexdigest()

@@ -1,0 +1,126 @@
+"""What ``kelr quorum plan`` and ``apply`` show: the plan, what it needs, and the steps after it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from kelr.engine.words import joined, plural
+from kelr.quorum.apply import Applied
+from kelr.quorum.assess import Verdict
+from kelr.quorum.plan import QuorumPlan
+from kelr.view.columns import Fact, Json, View, datum
+from kelr.view.layout import PIPE_WIDTH, Layout
+from kelr.view.output import Output
+from kelr.view.styled import Style, Text, plain, styled
+
+
+def plan_view() -> View[str]:
+    """One row for each step that follows the plan."""
+    return View(
+        "kelr/quorum-plan",
+        (datum("step", "string", "What to do, in order.", lambda row: row),),
+        head=(
+            Fact("plan_id", "string", "The plan's id."),
+            Fact("source", "integer", "Node whose copy is taken."),
+            Fact("verdict", "string", "proved or lower-bound."),
+            Fact("target", "string", "Directory of the new controller."),
+            Fact("epoch", "integer", "Epoch that it begins above."),
+            Fact("applied", "boolean", "Whether the directory was made."),
+            Fact("saved", "string?", "Where the old directory is; null: not made yet, or there was none."),
+        ),
+    )
+
+
+def show_plan(output: Output, plan: QuorumPlan, file: str, collections: Sequence[str]) -> None:
+    """Show a plan that was saved, and the command that carries it out."""
+    command = ["kelr", "quorum", "apply", file, *collections]
+    command += ["--never-start", ",".join(map(str, plan.never_start))]
+    if plan.missing and plan.verdict is Verdict.LOWER_BOUND:
+        command += ["--missing", ",".join(map(str, plan.missing))]
+    steps = [
+        f"On the host of {plan.target.directory}: {shlex.join(command)}",
+        *_after(plan),
+    ]
+    _show(
+        output, plan, None, steps, [("Plan", plain(f"{plan.plan_id}, saved in {file}. Nothing changed.")), *_told(plan)]
+    )
+
+
+def show_applied(output: Output, plan: QuorumPlan, applied: Applied) -> None:
+    """Show what was made, and what to do next."""
+    saved = f"The old one is {applied.saved}." if applied.saved else "There was no old one."
+    done: Text = [
+        *styled("Done", Style.GOOD),
+        *plain(f": {applied.target} is made, read again and on the disk. {saved}"),
+    ]
+    _show(output, plan, applied, list(_after(plan)), [("", done)])
+
+
+def _show(
+    output: Output, plan: QuorumPlan, applied: Applied | None, steps: Sequence[str], head: Sequence[tuple[str, Text]]
+) -> None:
+    facts: dict[str, Json] = {
+        "plan_id": plan.plan_id,
+        "source": plan.source.node,
+        "verdict": plan.verdict.value,
+        "target": plan.target.directory,
+        "epoch": plan.epoch,
+        "applied": applied is not None,
+        "saved": None if applied is None else applied.saved,
+    }
+    if not output.format.for_people:
+        with output.listing(plan_view(), facts) as listing:
+            listing.add(steps)
+        return
+    layout = Layout(output.width, PIPE_WIDTH)
+    for title, text in head:
+        for line in layout.paragraph(f"{title:<8}" if title else "", text):
+            output.line(line)
+    output.line()
+    for number, step in enumerate(steps, 1):
+        # Not wrapped: commands and configs are copied.
+        output.line(f"{number}. {step}")
+
+
+def _told(plan: QuorumPlan) -> Iterator[tuple[str, Text]]:
+    source, target = plan.source, plan.target
+    yield "Copy", plain(f"node {source.node} ({source.place}), offset {source.end - 1} of epoch {source.last_epoch}")
+    if plan.verdict is Verdict.PROVED:
+        yield "Loss", plain("None: the copy holds every committed record.")
+    else:
+        nodes = f"nodes {joined(plan.missing)} were not read whole" if plan.missing else "not every node was read"
+        yield "Loss", [*styled("UNKNOWN", Style.NOTICE), *plain(f": {nodes}, and may hold more metadata.")]
+    holds = f"{plural(plan.topics, 'topic')}, {plural(plan.partitions, 'partition')}"
+    yield "", plain(f"It knows {holds}.")
+    yield (
+        "Makes",
+        plain(
+            f"controller {target.node} in {target.directory}, at {target.host}:{target.port}, which leads alone above"
+            f" epoch {plan.epoch}"
+        ),
+    )
+
+
+def _after(plan: QuorumPlan) -> Iterator[str]:
+    target = plan.target
+    address = f"{target.host}:{target.port}"
+    yield f"Start the new controller with these configs: {' '.join(plan.configs)}"
+    if plan.brokers_restart:
+        yield f"Restart every broker with controller.quorum.bootstrap.servers={address}"
+    elif plan.kraft_version == 0:
+        yield (
+            f"Brokers whose controller.quorum.voters has {target.node}@{address} follow it as they are; restart others"
+            f" with controller.quorum.voters={target.node}@{address}"
+        )
+    yield f"See that it leads: kafka-metadata-quorum.sh --bootstrap-controller {address} describe --status"
+    yield "Look for new -stray and -delete directories of brokers; if there are any, stop those brokers at once"
+    yield "kelr explain -b BROKER: partitions that have no leader"
+    if plan.kraft_version > 0:
+        yield (
+            f"Grow to three, for each further controller: kafka-storage.sh format -t {plan.cluster_id} -c FILE"
+            " --no-initial-controllers, start it, kafka-metadata-quorum.sh --bootstrap-controller"
+            f" {address} --command-config FILE add-controller"
+        )
+    else:
+        yield "Grow to three: stop it, copy its directory to two more hosts, name all three in controller.quorum.voters"

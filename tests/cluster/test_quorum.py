@@ -1,0 +1,201 @@
+"""Controllers that are lost for ever on real Kafka, and ``kelr quorum`` that makes one lead again, under traffic.
+
+Rows are those of docs/quorum.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kelr.commands.main import main
+from kelr.lab import Lab, LabSpec
+from kelr.lab.nodes import HOST, NodePaths
+from kelr.quorum.assess import Matter, Verdict, assess
+from kelr.quorum.reading import read_collections
+from kelr.replay import records as rec
+from kelr.sources.metadata_log.reading import read_batches
+from kelr.sources.metadata_log.writing import encode_batch
+from kelr.sources.records.batches import BatchRun
+
+FIRST, SECOND, THIRD = 100, 101, 102
+
+
+@pytest.fixture(params=["4.3.1", "4.4.0"])
+def lab(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    spec = LabSpec(kafka=request.param, controllers=3, brokers=2, min_isr=1)
+    with Lab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as up:
+        yield up
+
+
+class Traffic(threading.Thread):
+    """Produces with acks=all until it is stopped; knows what was acknowledged and what failed."""
+
+    def __init__(self, lab: Lab, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._producer = Producer({"bootstrap.servers": lab.bootstrap_servers, "acks": "all", "linger.ms": 0})
+        self._topic, self._ended = topic, threading.Event()
+        self.acknowledged: list[bytes] = []
+        self.failed: list[str] = []
+
+    def run(self) -> None:
+        number = 0
+        while not self._ended.wait(0.02):
+            self._producer.produce(self._topic, str(number).encode(), on_delivery=self._told)
+            self._producer.poll(0)
+            number += 1
+        self._producer.flush(30)
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.acknowledged.append(message.value() or b"")
+        else:
+            self.failed.append(str(error))
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join(60)
+
+
+def create(lab: Lab, *topics: str) -> None:
+    admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+    for topic, made in admin.create_topics([NewTopic(topic, 2, 2) for topic in topics]).items():
+        made.result(30)
+        lab.wait_partitions(topic, "all are led", lambda state: state.leader is not None)
+
+
+def read_all(lab: Lab, topic: str) -> set[bytes]:
+    consumer = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "x", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(2)])
+    found, ends, deadline = set(), 0, time.monotonic() + 60
+    while ends < 2 and time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is not None and message.error() is not None:
+            ends += 1
+        elif message is not None:
+            found.add(message.value() or b"")
+    consumer.close()
+    return found
+
+
+def collect(lab: Lab, name: str, *nodes: int) -> Path:
+    out = lab.directory.parent / name
+    directories = [word for node in nodes for word in ("--node-dir", str(lab.data_directory(node)))]
+    assert main(["quorum", "collect", str(out), *directories]) == 0
+    return out
+
+
+def leader_of(lab: Lab) -> str:
+    address = f"{HOST}:{lab.port(FIRST)}"
+    return lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
+
+
+def start(lab: Lab, node: int) -> None:
+    lab._spawn(node)
+
+
+def rescue(lab: Lab, collections: Sequence[Path], missing: str) -> None:
+    """Controller 100 at its old address, made of the best copy, as docs/quorum.md has it."""
+    plan, files = str(lab.directory.parent / "plan.json"), list(map(str, collections))
+    address = f"{HOST}:{lab.port(FIRST)}"
+    target = ("--node", str(FIRST), "--directory", str(lab.data_directory(FIRST)), "--address", address)
+    assert main(["quorum", "plan", *files, *target, "--kafka", lab.spec.kafka, "--out", plan]) == 0
+    stated = ("--never-start", f"{FIRST},{SECOND},{THIRD}", "--missing", missing)
+    assert main(["quorum", "apply", plan, *files, *stated]) == 0
+
+
+def grow(lab: Lab, node: int) -> None:
+    shutil.rmtree(lab.data_directory(node), ignore_errors=True)
+    properties = str(NodePaths.of(lab.directory, node).properties)
+    cluster = lab._state.cluster_id
+    formatted = lab.stock_tool(
+        "kafka-storage.sh", "format", "-t", cluster, "-c", properties, "--no-initial-controllers"
+    )
+    assert formatted.returncode == 0, formatted.stderr
+    start(lab, node)
+    address = f"{HOST}:{lab.port(FIRST)}"
+
+    def added() -> bool:
+        command = ("--bootstrap-controller", address, "--command-config", properties, "add-controller")
+        return lab.stock_tool("kafka-metadata-quorum.sh", *command).returncode == 0
+
+    lab.wait_until(f"controller {node} votes", added)
+
+
+def written_voters(lab: Lab) -> list[tuple[bytes, bytes]]:
+    """Each batch of the first controller's log that holds voters alone: Kafka's bytes, and kelr's of the same."""
+    found = []
+    for segment in sorted((lab.data_directory(FIRST) / "__cluster_metadata-0").glob("*.log")):
+        data = segment.read_bytes()
+        for at, header in BatchRun(data):
+            raw = data[at : at + header.size_bytes]
+            if header.control:
+                (batch,) = read_batches(raw)
+                if all(isinstance(one, rec.Voters) for one in batch.records):
+                    again = encode_batch(batch.base_offset, batch.epoch, batch.timestamp_ms, batch.records)
+                    found.append((raw, again))
+    return found
+
+
+def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(lab: Lab) -> None:
+    """Rows 2 and 5: no broker is touched, no write fails, nothing acknowledged is lost, and three vote again."""
+    create(lab, "orders")
+    traffic = Traffic(lab, "orders")
+    traffic.start()
+    processes = {broker: lab._process(broker) for broker in lab.brokers}
+    for node in lab.controllers:
+        lab.kill_controller(node)
+        shutil.rmtree(lab.data_directory(node))
+    collection = collect(lab, "brokers.kelr-quorum", *lab.brokers)
+    found = read_collections([collection])
+    assessment = assess(found.copies, found.disks)
+    assert (assessment.matter, assessment.best.verdict) == (Matter.LOST, Verdict.LOWER_BOUND)
+    assert main(["quorum", "explain", str(collection)]) == 1
+    rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
+    start(lab, FIRST)
+    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    create(lab, "after")
+    grow(lab, SECOND)
+    grow(lab, THIRD)
+    assert all(f'"id": {node}' in leader_of(lab).partition("CurrentObservers")[0] for node in lab.controllers)
+    traffic.stop()
+    assert traffic.failed == []
+    assert len(traffic.acknowledged) > 100
+    assert set(traffic.acknowledged) <= read_all(lab, "orders")
+    assert {broker: lab._process(broker) for broker in lab.brokers} == processes
+    assert not [path for broker in lab.brokers for path in lab.data_directory(broker).glob("*-stray")]
+    voters = written_voters(lab)
+    assert len(voters) == 3  # kelr's one, and Kafka's two of add-controller
+    assert all(raw == again for raw, again in voters)
+
+
+def test_a_controller_that_lagged_is_stale_and_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows 7 to 9: it would set the newest topic aside, or delete it."""
+    create(lab, "early")
+    lab.kill_controller(THIRD)
+    create(lab, "late")
+    for node in (FIRST, SECOND):
+        lab.kill_controller(node)
+    collections = [collect(lab, "third", THIRD), collect(lab, "brokers", *lab.brokers)]
+    found = read_collections(collections)
+    assessment = assess(found.copies, found.disks)
+    lagging = next(one for one in assessment.copies if one.copy.node == THIRD)
+    assert lagging.verdict is Verdict.STALE
+    assert [one.topic for one in lagging.fates] == ["late"]
+    assert lagging.truncating == tuple(lab.brokers)
+    good = [one for one in assessment.copies if one.copy.node in lab.brokers]
+    assert not any("never knew" in found.text for one in good for found in one.contradictions)
+    capsys.readouterr()
+    target = ("--node", str(THIRD), "--directory", str(lab.data_directory(THIRD)), "--kafka", lab.spec.kafka)
+    words = ["--source", str(THIRD), "--address", f"{HOST}:{lab.port(THIRD)}", "--out", str(lab.directory / "p")]
+    assert main(["quorum", "plan", *map(str, collections), *target, *words]) == 6
+    assert "lacks records" in capsys.readouterr().err

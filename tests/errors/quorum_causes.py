@@ -1,0 +1,34 @@
+"""Causes of what ``kelr quorum`` refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kelr.quorum.apply import AddressState, Statement, check_addresses, check_statement
+from kelr.quorum.assess import assess
+from kelr.quorum.plan import make_plan
+from kelr.quorum.reading import read_collections
+from tests.errors.ground import Causes, Ground
+from tests.quorum.nodes import write_node
+from tests.quorum.test_apply import NEW_ID, REQUEST, WHOLE, planned
+from tests.quorum.test_collections import collect
+
+
+def not_lost(ground: Ground) -> None:
+    nodes = [write_node(ground.path / str(node), node, WHOLE) for node in (100, 101)]
+    found = read_collections([collect(ground.path, *nodes)])
+    make_plan(found, assess(found.copies), REQUEST, directory_id=NEW_ID, now_ms=0)
+
+
+def stale(ground: Ground) -> None:
+    planned(ground.path, replace(REQUEST, source=100))
+
+
+QUORUM_CAUSES: Causes = {
+    "quorum-not-lost": not_lost,
+    "quorum-copy-stale": stale,
+    "quorum-statement-missing": lambda ground: check_statement(planned(ground.path).plan, Statement()),
+    "quorum-controller-runs": lambda ground: check_addresses(
+        planned(ground.path).plan, lambda _address: AddressState.OPEN
+    ),
+}

@@ -1,0 +1,375 @@
+"""A rescue is carried out: refusals, every byte, and a crash or a disk error at every call that touches a file."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kelr.errors import BadInputError, KelrError, PartlyDoneError, RefusedError, UsageError
+from kelr.files import Files
+from kelr.quorum.apply import (
+    AddressState,
+    Places,
+    Statement,
+    apply_plan,
+    archive_of,
+    check_addresses,
+    check_statement,
+    check_target,
+    undo,
+)
+from kelr.quorum.archive import Archive
+from kelr.quorum.assess import Verdict, assess
+from kelr.quorum.plan import ABOVE, PlanRequest, QuorumPlan, make_plan, read_plan, write_plan
+from kelr.quorum.reading import Collected, read_collections
+from kelr.replay import records as rec
+from kelr.sources.metadata_log.reading import read_batches
+from tests.histories.files import Disk, Gone, MemoryFiles
+from tests.quorum.nodes import BEGINNING, CLUSTER, LATE, LATER, TOPIC, log_bytes, write_node, write_replica
+from tests.quorum.test_collections import collect
+
+WHOLE, END = log_bytes([*BEGINNING, *LATER])
+SHORT, _ = log_bytes(BEGINNING)
+NEW_ID = "N" * 21 + "Q"
+TARGET, STATE = Path("/kafka/meta"), Path("/state")
+OLD = {"meta.properties": f"version=1\ncluster.id={CLUSTER}\nnode.id=100\n".encode(), "bootstrap.checkpoint": b"old"}
+REQUEST = PlanRequest(100, TARGET, "c100", 9093, "4.3.1")
+
+
+@dataclass(frozen=True)
+class Rescue:
+    collected: Collected
+    plan: QuorumPlan
+    archive: Archive
+    place: str
+
+
+@pytest.fixture(scope="module")
+def rescue(tmp_path_factory: pytest.TempPathFactory) -> Rescue:
+    return planned(tmp_path_factory.mktemp("rescue"))
+
+
+def planned(path: Path, request: PlanRequest = REQUEST, log: bytes = WHOLE) -> Rescue:
+    lagging = write_node(path / "controller", 100, SHORT, epoch=9)
+    live = write_node(path / "broker", 1, log, epoch=2)
+    write_replica(live, "early", TOPIC, [(0, 0), (1, 0)])
+    write_replica(live, "late", LATE, [(0, 0)])
+    collected = read_collections([collect(path, lagging, live)])
+    found = assess(collected.copies, collected.disks)
+    plan = make_plan(collected, found, request, directory_id=NEW_ID, now_ms=1_795_000_000_000)
+    return Rescue(collected, plan, *archive_of(plan, collected))
+
+
+# The plan.
+
+
+def test_the_plan_is_the_best_copy_with_one_batch_behind_it(rescue: Rescue) -> None:
+    plan = rescue.plan
+    assert (plan.source.node, plan.source.end, plan.verdict) == (1, END, Verdict.LOWER_BOUND)
+    assert plan.epoch == 9 + ABOVE
+    assert plan.never_start == (100, 101, 102)
+    assert plan.missing == (101, 102)
+    assert plan.controller_addresses == ("c100:9093", "c101:9093", "c102:9093")
+    assert not plan.brokers_restart
+    (batch,) = read_batches(bytes.fromhex(plan.appended))
+    assert (batch.base_offset, batch.epoch) == (END, 2)
+    assert batch.records == (rec.Voters((rec.Voter(100, NEW_ID, (rec.Endpoint("CONTROLLER", "c100", 9093),)),)),)
+    assert plan.quorum_state == (
+        '{"leaderId":-1,"leaderEpoch":19,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+
+
+def test_a_plan_is_read_as_it_was_written_and_not_when_it_was_changed(rescue: Rescue, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    write_plan(rescue.plan, path)
+    assert read_plan(path) == rescue.plan
+    text = path.read_text()
+    path.write_text(text.replace('"epoch": 19', '"epoch": 3'))
+    with pytest.raises(BadInputError, match="changed since"):
+        read_plan(path)
+    path.write_text(text.replace('"epoch": 19', '"epoch": "x"'))
+    with pytest.raises(BadInputError, match="epoch"):
+        read_plan(path)
+
+
+def test_another_address_makes_brokers_restart(tmp_path: Path) -> None:
+    plan = planned(tmp_path, replace(REQUEST, host="new")).plan
+    assert plan.brokers_restart
+    assert "new:9093" in plan.controller_addresses
+
+
+def test_what_must_not_be_planned_is_refused(rescue: Rescue, tmp_path: Path) -> None:
+    found = assess(rescue.collected.copies, rescue.collected.disks)
+
+    def refused(request: PlanRequest, error: type[KelrError], words: str) -> None:
+        with pytest.raises(error, match=words):
+            make_plan(rescue.collected, found, request, directory_id=NEW_ID, now_ms=0)
+
+    refused(replace(REQUEST, source=100), RefusedError, "lacks records")
+    refused(replace(REQUEST, source=7), UsageError, "no copy of node 7")
+    refused(replace(REQUEST, node=1), UsageError, "registered broker")
+    refused(replace(REQUEST, kafka="4.1.0"), RefusedError, "4.2-IV1, which Kafka 4.1.0 does not know")
+    refused(replace(REQUEST, kafka="new"), UsageError, "no release")
+    second = write_node(tmp_path / "second", 101, WHOLE)
+    first = write_node(tmp_path / "first", 100, WHOLE)
+    enough = read_collections([collect(tmp_path, first, second)])
+    with pytest.raises(RefusedError, match="not lost"):
+        make_plan(enough, assess(enough.copies), REQUEST, directory_id=NEW_ID, now_ms=0)
+
+
+# Before it is carried out.
+
+
+def test_it_must_be_stated_who_never_starts_and_who_is_done_without(rescue: Rescue) -> None:
+    for statement, words in (
+        (Statement(), "100, 101, 102 never start"),
+        (Statement((100, 101), (101, 102)), "controllers 102 never start"),
+        (Statement((100, 101, 102)), "101, 102, which were not read"),
+        (Statement((100, 101, 102), (101,)), "nodes 102, which"),
+    ):
+        with pytest.raises(RefusedError, match=words):
+            check_statement(rescue.plan, statement)
+    check_statement(rescue.plan, Statement((100, 101, 102, 7), (101, 102)))
+    check_statement(replace(rescue.plan, verdict=Verdict.PROVED), Statement((100, 101, 102)))
+
+
+@pytest.mark.parametrize("address", ["c100:9093", "c102:9093"])
+def test_nobody_may_answer_where_a_controller_is_or_was(rescue: Rescue, address: str) -> None:
+    def probe(asked: str) -> AddressState:
+        return AddressState.OPEN if asked == address else AddressState.SILENT
+
+    with pytest.raises(RefusedError, match=f"connections at {address}"):
+        check_addresses(rescue.plan, probe)
+    check_addresses(rescue.plan, lambda _address: AddressState.REFUSED)
+
+
+def test_a_broker_that_runs_must_have_been_collected(rescue: Rescue) -> None:
+    plan = replace(rescue.plan, unread_brokers={"2": ("b2:9092",)})
+    with pytest.raises(RefusedError, match="broker 2 runs"):
+        check_addresses(plan, lambda asked: AddressState.OPEN if asked == "b2:9092" else AddressState.SILENT)
+
+
+def test_the_directory_must_be_a_stopped_controllers(tmp_path: Path) -> None:
+    rescue = planned(tmp_path, replace(REQUEST, directory=tmp_path / "controller"))
+    check_target(rescue.plan)
+    for answer in (True, None):
+        with pytest.raises(RefusedError, match="holds the lock"):
+            check_target(rescue.plan, locked=lambda _path, answer=answer: answer)  # type: ignore[misc]
+    properties = tmp_path / "controller" / "meta.properties"
+    properties.write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=101\n")
+    with pytest.raises(RefusedError, match="of node 101"):
+        check_target(rescue.plan)
+    properties.unlink()
+    with pytest.raises(RefusedError, match="no node's directory"):
+        check_target(rescue.plan)
+    for directory, error, words in (
+        (tmp_path / "broker", RefusedError, "a broker's: it holds (early|late)-0"),
+        (tmp_path / "no" / "where", BadInputError, "is not there"),
+    ):
+        other = replace(rescue.plan, target=replace(rescue.plan.target, directory=str(directory)))
+        with pytest.raises(error, match=words):
+            check_target(other)
+    check_target(replace(rescue.plan, target=replace(rescue.plan.target, directory=str(tmp_path / "new"))))
+
+
+def test_the_bytes_must_be_those_that_were_planned(rescue: Rescue, tmp_path: Path) -> None:
+    other = write_node(tmp_path / "other", 1, SHORT)
+    with pytest.raises(RefusedError, match="no collection"):
+        archive_of(rescue.plan, read_collections([collect(tmp_path, other)]))
+
+
+# Carrying it out.
+
+
+def host(seed: int = 0, *, old: bool = True) -> Disk:
+    """A disk with the old directory of the controller, all of it synced."""
+    disk = Disk(Random(seed))
+    files = disk.process()
+    for path in (TARGET.parent, STATE, *([TARGET, TARGET / "__cluster_metadata-0"] if old else [])):
+        files.mkdir(path)
+    for name, content in OLD.items() if old else ():
+        descriptor = files.open(TARGET / name, os.O_WRONLY | os.O_CREAT)
+        files.write(descriptor, content)
+        files.fsync(descriptor)
+    for path in (Path("/"), TARGET.parent, *([TARGET] if old else [])):
+        files.fsync(files.open(path, os.O_RDONLY))
+    files.exit()
+    return disk
+
+
+def contents(files: Files, directory: Path) -> Mapping[str, bytes]:
+    found = {}
+    for name in files.listdir(directory):
+        path = directory / name
+        if name == "__cluster_metadata-0":
+            found.update({f"{name}/{inner}": one for inner, one in contents(files, path).items()})
+        else:
+            with files.reader(path) as file:
+                found[name] = file.read()
+    return found
+
+
+def carry_out(rescue: Rescue, files: Files) -> None:
+    apply_plan(rescue.plan, rescue.archive, rescue.place, state_directory=STATE, now_ms=1, files=files)
+
+
+def wanted(plan: QuorumPlan) -> Mapping[str, bytes]:
+    return {
+        "meta.properties": f"version=1\ncluster.id={CLUSTER}\nnode.id=100\ndirectory.id={NEW_ID}\n".encode(),
+        "__cluster_metadata-0/00000000000000000000.log": WHOLE + bytes.fromhex(plan.appended),
+        "__cluster_metadata-0/quorum-state": plan.quorum_state.encode(),
+    }
+
+
+def assert_carried_out(rescue: Rescue, files: Files) -> None:
+    places = Places.of(rescue.plan)
+    assert contents(files, places.target) == wanted(rescue.plan)
+    assert contents(files, places.saved) == OLD
+    assert not files.exists(places.new)
+
+
+def test_the_directory_is_made_and_the_old_one_kept(rescue: Rescue) -> None:
+    files = host().process()
+    carry_out(rescue, files)
+    assert_carried_out(rescue, files)
+    carry_out(rescue, files)  # again: nothing is left to do
+    assert_carried_out(rescue, files)
+    with files.reader(
+        next(path for path in (STATE / "clusters" / CLUSTER / "quorum",)) / f"{rescue.plan.plan_id}.jsonl"
+    ) as file:
+        assert [line.split(b'"')[3] for line in file] == [b"begin", b"built", b"done", b"begin", b"done"]
+
+
+def test_a_new_directory_needs_no_old_one(rescue: Rescue) -> None:
+    files = host(old=False).process()
+    carry_out(rescue, files)
+    assert contents(files, TARGET) == wanted(rescue.plan)
+    assert not files.exists(Places.of(rescue.plan).saved)
+
+
+def test_a_batch_that_is_not_whole_is_cut_off(tmp_path: Path) -> None:
+    rescue = planned(tmp_path, log=WHOLE + WHOLE[:30])
+    files = host().process()
+    carry_out(rescue, files)
+    assert_carried_out(rescue, files)
+
+
+class At:
+    """Does something at one call of many."""
+
+    def __init__(self, number: int, what: Callable[[], object], only: frozenset[str] = frozenset()) -> None:
+        self.number, self.what, self.only, self.count = number, what, only, 0
+        self.process: MemoryFiles | None = None
+        """Ends before it does anything."""
+
+    def __call__(self, call: str, _path: Path) -> object:
+        self.count += not self.only or call in self.only
+        if self.count != self.number or (self.only and call not in self.only):
+            return None
+        if self.process is not None:
+            self.process.exit()
+        return self.what()
+
+
+def crash() -> object:
+    raise Gone("crash")
+
+
+def old_is_whole(rescue: Rescue, files: Files) -> bool:
+    places = Places.of(rescue.plan)
+    return any(files.exists(path) and contents(files, path) == OLD for path in (places.target, places.saved))
+
+
+@pytest.mark.parametrize("power_cut", [False, True])
+def test_a_crash_at_any_call_leaves_the_old_directory_whole_and_the_same_command_finishes(
+    rescue: Rescue, power_cut: bool
+) -> None:
+    number = finished = 0
+    while not finished:
+        number += 1
+        for seed in range(4 if power_cut else 1):
+            disk = host(seed)
+            seam = At(number, crash)
+            process = disk.process(seam)
+            seam.process = process
+            try:
+                carry_out(rescue, process)
+                finished += 1
+            except Gone:
+                pass
+            if power_cut:
+                disk.power_cut()
+            again = disk.process()
+            assert finished or old_is_whole(rescue, again), number
+            carry_out(rescue, again)
+            assert_carried_out(rescue, again)
+            disk.power_cut()
+            assert_carried_out(rescue, disk.process())
+    assert number > 40
+
+
+def fail() -> object:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_an_error_of_the_disk_at_any_call_is_told_and_the_same_command_finishes(rescue: Rescue) -> None:
+    number, failed = 0, 0
+    while True:
+        number += 1
+        disk = host()
+        seam = At(number, fail, frozenset({"open", "write", "fsync", "mkdir", "replace"}))
+        try:
+            carry_out(rescue, disk.process(seam))
+        except (PartlyDoneError, UsageError, RefusedError):
+            failed += 1
+        if seam.count < number:
+            break
+        again = disk.process()
+        assert old_is_whole(rescue, again)
+        carry_out(rescue, again)
+        assert_carried_out(rescue, again)
+    assert failed > 30
+
+
+def test_a_byte_that_the_disk_changes_is_noticed_before_anything_is_renamed(rescue: Rescue) -> None:
+    files = host().process()
+    write = files.write
+
+    def flip(descriptor: int, data: bytes) -> int:
+        changed = bytes([data[0] ^ 1]) + data[1:] if data.startswith(WHOLE[:20]) else data
+        return write(descriptor, changed)
+
+    files.write = flip  # type: ignore[method-assign]
+    with pytest.raises(RefusedError, match="not those that were written"):
+        carry_out(rescue, files)
+    assert contents(files, TARGET) == OLD
+
+
+# Undo.
+
+
+def undone(rescue: Rescue, files: MemoryFiles, *, locked: bool = False) -> None:
+    undo(rescue.plan, files, locked=lambda _path: locked)
+
+
+def test_what_never_started_is_undone(rescue: Rescue) -> None:
+    files = host().process()
+    with pytest.raises(RefusedError, match="not carried out here"):
+        undone(rescue, files)
+    carry_out(rescue, files)
+    with pytest.raises(RefusedError, match="has started"):
+        undone(rescue, files, locked=True)
+    undone(rescue, files)
+    assert contents(files, TARGET) == OLD
+    carry_out(rescue, files)
+    assert_carried_out(rescue, files)
+    descriptor = files.open(TARGET / "__cluster_metadata-0" / "quorum-state", os.O_WRONLY | os.O_TRUNC)
+    files.write(descriptor, b"{}")
+    with pytest.raises(RefusedError, match="has started"):
+        undone(rescue, files)
