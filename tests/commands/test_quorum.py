@@ -40,7 +40,7 @@ def test_what_is_collected_is_shown(kelr: Kelr) -> None:
     assert ran.err == "saved in all\n  next: kelr quorum explain all\n"
     again = kelr("quorum", "collect", "all", "--node-dir", "c")
     assert (again.code, again.out) == (2, "")
-    assert again.err.startswith("kelr: error: all exists already")
+    assert again.err.startswith("error: all exists already")
 
 
 EXPLAINED = """\
@@ -119,7 +119,7 @@ def test_what_is_no_collection_is_refused(kelr: Kelr) -> None:
     Path("x").write_text("nothing of the kind")
     ran = kelr("quorum", "explain", "x")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("kelr: error: x is no collection of kelr quorum collect")
+    assert ran.err.startswith("error: x is no collection of kelr quorum collect")
 
 
 PLAN = ("--node", "100", "--directory", "c", "--address", "c100:9093", "--kafka", "4.3.1", "--out", "plan.json")
