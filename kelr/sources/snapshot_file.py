@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _COMPRESSION_LEVEL = 5
+_MOST_KEPT = 12_000
+"""For whoever asks for logs: of so many partitions they are kept when their pages are done with, since several pages
+are decided together (`kelr.sources.decisions`). What is asked about any other is read from the file again."""
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -160,6 +163,7 @@ class SnapshotFileSource:
         self._configs_read: dict[str, TopicConfig] = {}
         self._logs_read: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
         self._quorums_read: dict[TopicPartition, RecoveryQuorum | None] = {}
+        self._keeps = 0
 
     @property
     def name(self) -> str:
@@ -223,12 +227,13 @@ class SnapshotFileSource:
             self._forget(page)
 
     def _forget(self, page: Page) -> None:
-        """Let go of what belongs to a page that is done with; the file has been read a little further already."""
-        if page.partitions:
-            last = page.partitions[-1].address
-            self._configs_read = {topic: kept for topic, kept in self._configs_read.items() if topic >= last.topic}
-            self._logs_read = {address: kept for address, kept in self._logs_read.items() if address > last}
-            self._quorums_read = {address: kept for address, kept in self._quorums_read.items() if address > last}
+        """Let go of what belongs to pages that are done with; the file has been read a little further already."""
+        read = [address for address in self._logs_read if page.partitions and address <= page.partitions[-1].address]
+        for address in read[: max(0, len(read) - self._keeps)]:
+            del self._logs_read[address], self._quorums_read[address]
+        first = next(iter(self._logs_read), None)
+        if first is not None:
+            self._configs_read = {topic: kept for topic, kept in self._configs_read.items() if topic >= first.topic}
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
         if self._configs_read.keys() >= set(topics):
@@ -246,6 +251,7 @@ class SnapshotFileSource:
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         """The answers that the file holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
         del lineage
+        self._keeps = _MOST_KEPT
         wanted = {partition.address for partition in partitions}
         reader = self._open()
         saved = self._logs_read

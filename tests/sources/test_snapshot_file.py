@@ -34,10 +34,12 @@ from kelr.model import (
     Unheard,
     select,
 )
+from kelr.sources import paging, snapshot_file
 from kelr.sources.base import Page, silence_of, take_snapshot
+from kelr.sources.decisions import decide_partitions
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot, write_snapshot
-from kelr.sources.snapshot_reader import MAX_LINE_BYTES
+from kelr.sources.snapshot_reader import MAX_LINE_BYTES, Body, SnapshotReader
 from tests.sources.samples import CLUSTER, NOW_MS, PARTITIONS, SNAPSHOT, state
 
 
@@ -458,3 +460,25 @@ def test_a_device_is_never_replaced_and_a_link_stays_one(tmp_path: Path) -> None
     write_snapshot(SNAPSHOT, link, overwrite=True)
     assert link.is_symlink()
     assert read_snapshot(real).partitions == read_snapshot(link).partitions == SNAPSHOT.partitions
+
+
+@pytest.mark.parametrize(("kept", "again"), [(100, False), (2, True)])
+def test_what_is_decided_together_is_read_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, again: bool
+) -> None:
+    snapshot = Snapshot(1, CLUSTER, tuple(replace(state("orders", number), leader=None) for number in range(40)))
+    write_snapshot(snapshot, path)
+    readings = []
+    body = SnapshotReader.body
+
+    def counted(reader: SnapshotReader) -> Iterator[Body]:
+        readings.append(reader)
+        return body(reader)
+
+    monkeypatch.setattr(SnapshotReader, "body", counted)
+    monkeypatch.setattr(paging, "DEFAULT_PAGE_SIZE", 3)
+    monkeypatch.setattr(snapshot_file, "_MOST_KEPT", kept)
+    with SnapshotFileSource(path) as source:
+        pages = decide_partitions(source, Selection(), clock_ms=lambda: 0, only_unsafe=True)
+        assert [one.partition for page in pages for one in page.decisions] == list(range(40))
+    assert (len(readings) > 1) is again
