@@ -130,7 +130,7 @@ def _words(target):
 
 
 def _refuse(text, next_step):
-    sys.stderr.write(f"kelr: error: {text}\n  next: {next_step}\n")
+    sys.stderr.write(f"error: {text}\n  fix: {next_step}\n")
     sys.exit(CANNOT)
 
 

@@ -113,7 +113,7 @@ def test_a_file_that_was_changed_is_not_run(builder: ModuleType, packages: Path,
     done = run(changed, home)
     assert done.returncode == 5
     assert "kelr/commands/main.py in this file is not what was built: its hash differs" in done.stderr
-    assert "next: copy the file again" in done.stderr
+    assert "fix: copy the file again" in done.stderr
     assert list((home / ".cache" / "kelr" / "single-file").iterdir()) == []
 
 
