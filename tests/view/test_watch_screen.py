@@ -311,11 +311,49 @@ def test_no_list_is_cut_without_saying_so() -> None:
     assert text.splitlines()[-2].endswith("orders:49:")
     assert "orders:0:" in screen(replace(shown, log=lines), 80, 24, "tab", "tab", "g")
     told = screen(many(MOST_ROWS + 7), 80, 24, "end")
-    assert f" {MOST_ROWS + 7} partitions by situation, the first {MOST_ROWS} of them " in told
+    assert f" {MOST_ROWS + 7:,} partitions by situation, the first {MOST_ROWS:,} of them " in told
     assert f" orders:{100 + MOST_ROWS - 1} " in told
-    assert " 1 of 507 hold 'orders:606' by situation " in screen(
-        many(MOST_ROWS + 7), 80, 24, "slash", *"orders", "colon", *"606"
+    last = 100 + MOST_ROWS + 6
+    assert f" 1 of {MOST_ROWS + 7:,} hold 'orders:{last}' by situation " in screen(
+        many(MOST_ROWS + 7), 80, 24, "slash", *"orders", "colon", *str(last)
     )
+
+
+def test_rows_say_what_is_known_wherever_the_list_is_scrolled_and_whatever_it_was_before() -> None:
+    """Of a long list only the rows on the screen have cells."""
+    app = Fixed(many(400))
+    story = app.given.story
+    assert story is not None
+
+    def shown(numbers: range) -> Shown:
+        left = {at: one for at, one in story.sight.partitions.items() if at.partition in numbers}
+        return replace(app.given, story=replace(story, sight=replace(story.sight, partitions=left)))
+
+    def numbers() -> list[int]:
+        rows = [line.split()[0] for line in text_of(app.export_screenshot()).splitlines() if line[1:8] == "orders:"]
+        return [int(row.removeprefix("orders:")) for row in rows]
+
+    async def scroll(pilot: Pilot[bool]) -> None:
+        size = len(numbers())
+        assert numbers() == list(range(100, 100 + size))
+        await presses("end")(pilot)
+        assert numbers() == list(range(500 - size, 500))
+        app.given = shown(range(300, 500))
+        app.renew()
+        await settled(pilot)
+        assert numbers() == list(range(500 - size, 500))
+        await presses("home")(pilot)
+        assert numbers() == list(range(300, 300 + size))
+        app.given = shown(range(100, 600))
+        app.renew()
+        await settled(pilot)
+        assert 300 in numbers()
+        first = numbers()[0]
+        assert numbers() == list(range(first, first + size))
+        await presses("home")(pilot)
+        assert numbers() == list(range(100, 100 + size))
+
+    played(app, 80, 24, scroll)
 
 
 def test_the_newest_change_is_told_however_long_it_is() -> None:

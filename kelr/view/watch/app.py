@@ -114,9 +114,12 @@ class PartitionList(DataTable[RichText]):
 
     def __init__(self) -> None:
         super().__init__(id="list", cursor_type="row", cell_padding=0)
+        self._shown: Shown | None = None
         self._rows: Sequence[TopicPartition] = ()
         self._titles: Mapping[str, int] = {}
-        self._cells: list[list[RichText]] = []
+        self._names: Sequence[str] = ()
+        self._cells: dict[int, list[RichText]] = {}
+        """What is in the rows that were on the screen; the others are empty, or old."""
 
     @property
     def chosen(self) -> TopicPartition | None:
@@ -125,38 +128,58 @@ class PartitionList(DataTable[RichText]):
     @property
     def in_view(self) -> Sequence[TopicPartition]:
         """Partitions that are on the screen, the chosen one with them."""
-        first, chosen = int(self.scroll_y), self.chosen
-        rows = self._rows[first : first + self.size.height]
+        chosen, rows = self.chosen, [self._rows[at] for at in self._places]
         return rows if chosen is None or chosen in rows else [*rows, chosen]
 
-    def show(self, shown: Shown, rows: Sequence[TopicPartition], sort: Sort) -> None:
-        """Show these rows: cells that have changed where the rows are the same."""
-        told = row_cells(shown, rows)
-        columns = columns_that_fit(told, self.scrollable_content_region.width)
-        cells = [[_cell(row[name]) for name in columns] for row in told]
+    def show(self, shown: Shown, listed: Listed, sort: Sort) -> None:
+        """Show these rows; those that are not on the screen get their cells when they come there."""
+        columns = columns_that_fit(row_cells(shown, listed.widest), self.scrollable_content_region.width)
         titles = {f"{name}^" if name == sort.value else name: width for name, width in columns.items()}
-        if (rows, titles) != (self._rows, self._titles):
-            self._make_anew(rows, titles, cells)
-        for y, (old, new) in enumerate(zip(self._cells, cells, strict=True)):
-            for x, (before, after) in enumerate(zip(old, new, strict=True)):
-                if before != after or before.spans != after.spans:
-                    self.update_cell_at(Coordinate(y, x), after)
-        self._cells = cells
-
-    def _make_anew(
-        self, rows: Sequence[TopicPartition], titles: Mapping[str, int], cells: list[list[RichText]]
-    ) -> None:
         chosen, place, above = self.chosen, self.cursor_row, self.cursor_row - self.scroll_y
-        place = rows.index(chosen) if chosen in rows else max(0, min(place, len(rows) - 1))
+        before, self._rows, self._shown, self._names = self._rows, listed.rows, shown, tuple(columns)
+        anew = titles != self._titles or len(self._rows) < self.row_count
+        if anew:
+            self._make_anew(titles)
+        for number in range(self.row_count, len(self._rows)):
+            self.add_row(*(_EMPTY for _ in titles), key=str(number))
+        if anew or self._rows is not before:
+            place = self._rows.index(chosen) if chosen in self._rows else max(0, min(place, len(self._rows) - 1))
+            self.move_cursor(row=place, animate=False, scroll=False)
+            # The chosen row stays in its line of the screen, whatever came or went above it.
+            self.call_after_refresh(self.scroll_to, y=place - above, animate=False, immediate=True)
+        self._fill()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._fill()
+
+    def _make_anew(self, titles: Mapping[str, int]) -> None:
         self.clear(columns=True)
         for title, width in titles.items():
             self.add_column(title, width=width + GAP, key=title.removesuffix("^"))
-        for at, row in zip(rows, cells, strict=True):
-            self.add_row(*row, key=str(at))
-        self._rows, self._titles, self._cells = rows, titles, cells
-        self.move_cursor(row=place, animate=False, scroll=False)
-        # The chosen row stays in its line of the screen, whatever came or went above it.
-        self.call_after_refresh(self.scroll_to, y=place - above, animate=False, immediate=True)
+        self._titles, self._cells = titles, {}
+
+    @property
+    def _places(self) -> range:
+        """Which rows are on the screen."""
+        first = int(self.scroll_y)
+        return range(first, min(first + self.size.height, len(self._rows), self.row_count))
+
+    def _fill(self) -> None:
+        """Have the rows on the screen say what is known; cells that say it already are left alone."""
+        if self._shown is None:
+            return
+        places = self._places
+        for y, row in zip(places, row_cells(self._shown, [self._rows[at] for at in places]), strict=True):
+            cells = [_cell(row[name]) for name in self._names]
+            before = self._cells.get(y, [_EMPTY] * len(cells))
+            self._cells[y] = cells
+            for x, (old, new) in enumerate(zip(before, cells, strict=True)):
+                if old != new or old.spans != new.spans:
+                    self.update_cell_at(Coordinate(y, x), new)
+
+
+_EMPTY = RichText()
 
 
 def _cell(text: Text) -> RichText:
@@ -377,7 +400,7 @@ class WatchApp(LiveApp):
         self._shown = shown
         rows = self._rows(shown)
         self.partitions.border_title = Content(f" {_list_title(shown, rows, self.sort, self.wanted)} ")
-        self.partitions.show(shown, rows.rows, self.sort)
+        self.partitions.show(shown, rows, self.sort)
         head = RichText("\n").join(map(rich_text, head_lines(shown, self.size.width)))
         self.head.update(head)
         chosen = self.partitions.chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,7 +16,7 @@ from kelr.view.watch.words import clock, duration, leader_word, needs_in_words
 
 GAP = 2
 """Blanks between two columns."""
-MOST_ROWS = 500
+MOST_ROWS = 10_000
 """Rows that are shown at once; a filter shows others."""
 _SEVERITY = {situation: rank for rank, situation in enumerate(WORST_FIRST)}
 _COLUMNS = ("PARTITION", "SITUATION", "LEADER", "ISR", "ELR", "WAITS FOR", "SINCE")
@@ -50,6 +50,8 @@ class Listed:
 
     rows: Sequence[TopicPartition]
     """`MOST_ROWS` at most."""
+    widest: Sequence[TopicPartition]
+    """Those of them whose cells say how wide columns are."""
     held: int
     """How many the filter lets through."""
     of: int
@@ -61,7 +63,21 @@ def listed(story: Story | None, sort: Sort, wanted: str) -> Listed:
     partitions: Mapping[TopicPartition, Watched] = {} if story is None else story.sight.partitions
     unsettled = {at: one for at, one in partitions.items() if not one.settled}
     kept = {at: one for at, one in unsettled.items() if wanted in str(at)} if wanted else unsettled
-    return Listed(sorted(kept, key=_order(story, kept, sort))[:MOST_ROWS], len(kept), len(unsettled))
+    rows = sorted(kept, key=_order(story, kept, sort))[:MOST_ROWS]
+    return Listed(rows, () if story is None else _widest(story, rows), len(kept), len(unsettled))
+
+
+def _widest(story: Story, rows: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+    """One row for each way to stand, and those with the longest name and time."""
+    if not rows:
+        return ()
+    ways: dict[Hashable, TopicPartition] = {}
+    for at in rows:
+        one = story.sight.partitions[at]
+        words = len(needs_in_words(one))
+        ways.setdefault((one.situation, words, one.state.leader, one.state.isr, one.state.elr), at)
+    longest, oldest = max(rows, key=lambda at: len(str(at))), min(rows, key=lambda at: story.since[at].at_ms)
+    return [*ways.values(), longest, oldest]
 
 
 def _order(
