@@ -218,6 +218,17 @@ def test_a_receiver_that_hangs_holds_up_neither_lines_nor_ctrl_c(
     assert "documents not delivered" in ran.err
 
 
+def test_of_no_partition_nothing_is_counted(
+    kelr: Kelr, world: World, happen: Callable[..., None], on_change: tuple[str, Callable[[], Documents]]
+) -> None:
+    command, documents = on_change
+    happen(lambda: returns(world, 1, clean=True), nothing)
+    kelr(*WATCH, "ordres-*", "--for", "1s", "--on-change", command)
+    (broker,) = documents()
+    assert (broker["what"], broker["state"]) == ("broker", "unknown")
+    assert (broker["leaderless"], broker["unsafe"], broker["under_min_isr"], broker["read"]) == (None, None, None, 0)
+
+
 def test_what_is_changed_by_nobody_sends_nothing(
     kelr: Kelr, happen: Callable[..., None], on_change: tuple[str, Callable[[], Documents]]
 ) -> None:

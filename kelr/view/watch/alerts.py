@@ -212,7 +212,10 @@ def _count(name: str) -> Column[Alert]:
     }
 
     def value(alert: Alert) -> Json:
-        return None if alert.counts is None else int(getattr(alert.counts, name))
+        if alert.counts is None:
+            return None
+        count = int(getattr(alert.counts, name))
+        return count if name == "read" else alert.counts.known(count)
 
     return datum(name, "integer?", about[name], value)
 
