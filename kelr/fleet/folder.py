@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
-
-LOCK = "_kelr/lock"
-"""What a run that changes a folder holds."""
-
-StillHeld = Callable[[], None]
-"""Raises RefusedError where another run has taken the lock over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +38,6 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """A small file. Raises FileNotFoundError."""
 
-    def write_new(self, path: str, content: bytes) -> None:
-        """A file that appears whole. Raises FileExistsError where there is one already."""
-
     def write(self, path: str, content: bytes) -> None:
         """A file that appears whole, in place of the one that is there."""
 
@@ -56,9 +46,6 @@ class Files(Protocol):
 
     def delete_below(self, folder: str) -> None:
         """Delete a folder with all that is in it; it is well if there is none."""
-
-    def locked(self) -> AbstractContextManager[StillHeld]:
-        """Keep other runs away from changing the folder. Raises RefusedError where one is at it."""
 
 
 def relative(place: str, path: str) -> str:

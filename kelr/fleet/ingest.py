@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ from kelr.errors import BadInputError
 from kelr.fleet.files import files_at
 from kelr.fleet.inputs import QUARANTINED, WHAT, Input, Owners, list_inputs, still_there
 from kelr.fleet.lake import Lake
-from kelr.fleet.landing import TELLING, Landing, keep_told, read_manifest, read_told, write_manifest
+from kelr.fleet.landing import Landing, keep_told, read_manifest, read_told, write_manifest
 from kelr.fleet.laying import spans_until
 from kelr.fleet.planning import LogFiles, Told, Work, plan_log, plan_seen
-from kelr.fleet.staging import OUTCOMES
-from kelr.fleet.tasks import Stage, clear_stage, look_at_all
+from kelr.fleet.staging import OUTCOMES, TELLING
+from kelr.fleet.tasks import Stage, look_at_all
 from kelr.fleet.telling_tasks import PART_BYTES, tell_all
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
 
@@ -59,13 +59,9 @@ def ingest(
         RefusedError: another run is changing the lake.
     """
     opened = Lake(spark, lake)
-    with opened.changing() as changes:
-        clear_stage(opened)
-        try:
-            run = _Run(opened, changes, now_ms, part_bytes, names_of_folders)
-            summary = run.take(inputs, Owners(spark, clusters or {}), names or {})
-        finally:
-            clear_stage(opened)
+    with opened.changing("ingest") as changes:
+        run = _Run(opened, changes, now_ms, part_bytes, names_of_folders)
+        summary = run.take(inputs, Owners(spark, clusters or {}), names or {})
     return replace(summary, version=opened.version.number)
 
 
@@ -106,7 +102,7 @@ class _Run:
         outcomes = self._told(work)
         summary = self._summary(new, work, outcomes, known=listing.known, empty=empty)
         if work.changed:
-            write_manifest(self.changes, self.lake, {**self.manifest, **self._marked(work)}.values())
+            write_manifest(self.changes, {**self.manifest, **self._marked(work)}.values())
         return summary
 
     def _looked_at(self, listed: Sequence[Any]) -> list[Input]:
@@ -143,15 +139,16 @@ class _Run:
         def can_be_read(paths: Iterable[str]) -> set[str]:
             return still_there(self.lake.spark, paths, there)
 
+        told = read_told(self.lake)
         to_plan = {one.cluster for one in new if one.of_log and one.cluster is not None}
         # Of two logs under one cluster id none was told; one of them may be gone by now.
         to_plan |= {
             cluster
             for cluster, files in logs.items()
-            if all(one.status == QUARANTINED for one in files) and read_told(self.lake, cluster) is None
+            if all(one.status == QUARANTINED for one in files) and cluster not in told
         }
         for cluster in sorted(to_plan):
-            plan_log(LogFiles(cluster, logs[cluster], changed, read_told(self.lake, cluster)), can_be_read, work)
+            plan_log(LogFiles(cluster, logs[cluster], changed, told.get(cluster)), can_be_read, work)
         return work
 
     def _told(self, work: Work) -> dict[int, Outcome]:
@@ -159,6 +156,12 @@ class _Run:
         if not work.logs and not work.seen:
             return {}
         stage = Stage(self.lake, self.name)
+        try:
+            return self._landed(stage, work)
+        finally:
+            stage.clear()
+
+    def _landed(self, stage: Stage, work: Work) -> dict[int, Outcome]:
         tell_all(self.lake, stage, work, part_bytes=self.part_bytes)
         outcomes = [json.loads(row["outcome"]) for row in stage.read(TELLING, OUTCOMES).collect()]
         by_task = {outcome["task"]: outcome for outcome in outcomes}
@@ -177,9 +180,12 @@ class _Run:
             counts=_counted(good),
         )
         landing.land()
-        for one in told:
-            end = logs[one.cluster]["next_offset"]
-            keep_told(self.changes, one.cluster, Told(end, spans_until(one.layout.spans, end)))
+        if told:
+            ends = {one.cluster: logs[one.cluster]["next_offset"] for one in told}
+            spans = {one.cluster: spans_until(one.layout.spans, ends[one.cluster]) for one in told}
+            keep_told(
+                self.changes, read_told(self.lake) | {one: Told(ends[one], found) for one, found in spans.items()}
+            )
         self._blame(work, by_task, failed)
         return {number: one for number, one in by_task.items() if number not in failed}
 
@@ -283,8 +289,15 @@ def _cluster(
         begun_ms=min(begun, default=None),
         ended_ms=max(ended, default=None),
         quarantined=tuple(_quarantined(one) for one in files if one.status == QUARANTINED),
-        notes=(*notes, *(note for one in outcomes for note in one["notes"])),
+        notes=(*notes, *(note for one in outcomes for note in one["notes"]), *_broken(outcomes)),
     )
+
+
+def _broken(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Rows that are not as they are expected to be, by expectation."""
+    counts = sum((Counter(one["broken"]) for one in outcomes), Counter[str]())
+    for name, count in sorted(counts.items()):
+        yield f"{count:,} rows break {name}: quarantined_rows has them"
 
 
 def _quarantined(one: Input) -> QuarantinedFile:

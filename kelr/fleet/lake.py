@@ -1,69 +1,77 @@
-"""A lake: tables of Parquet files, and versions that say which files make up each table.
+"""A lake: Delta Lake tables, and the table `runs`, whose newest row says which version of each of them is to be read.
 
-A run writes files, and then one more version, in which they belong to the tables. Files of a run that was killed belong
-to no version: nobody reads them, and the next run deletes them. So a table is always as some run left it.
+A run writes files, commits them to the tables, and then adds its row to `runs`: so all of it appears at once, or
+nothing. What a run has committed that was killed before that is in no row: nobody reads it, and the next run leaves it
+out.
 
-    LAKE/partition_states/cluster=ID/date=2026-11-01/part-...parquet
-    LAKE/_kelr/versions/00000007.json
+    LAKE/partition_states/write=1f0c.../cluster=ID/date=2026-11-01/part-...parquet
+    LAKE/partition_states/_delta_log/00000000000000000007.json
+    LAKE/runs/_delta_log/00000000000000000003.json
 """
 
 from __future__ import annotations
 
-import json
+import io
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kelr import __version__
-from kelr.errors import BadInputError, KelrError, RefusedError
+from kelr.errors import BadInputError
+from kelr.fleet.delta import KEPT_DAYS, NO_TABLE, DataFile, DeltaTables, store_options
 from kelr.fleet.files import files_at
-from kelr.fleet.folder import StillHeld, relative
+from kelr.fleet.folder import relative
 from kelr.fleet.reached import not_written
-from kelr.fleet.tables import Table
+from kelr.fleet.staging import STAGE
+from kelr.fleet.tables import RUNS, WRITE, Table, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMAT, FORMAT_VERSION = "kelr-lake", 1
-_VERSIONS = "_kelr/versions"
-_KEPT = 2
-"""So many versions are kept: whoever began to read the one before the last can go on."""
+_OLD = "_kelr/versions"
+"""Where kelr kept the versions of its lakes before they were Delta Lake's."""
+_VACUUMED_EVERY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What the lake consists of."""
+    """A row of `runs`: what the lake consists of since then."""
 
     number: int = 0
     """0: nothing was written yet."""
     at_ms: int = 0
-    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The files of each table, relative to the lake, sorted."""
-    kept: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other files that belong to the lake, by what they are for; such as the states from which reading goes on."""
+    tables: Mapping[str, int] = field(default_factory=dict)
+    """The version of each table, by its name."""
     clusters: Mapping[str, str] = field(default_factory=dict)
     """What a cluster is called in reports, by its id."""
     changed: Mapping[str, int] = field(default_factory=dict)
-    """The number of the version that last changed each table: what is made of others may be older than they are."""
-
-    @property
-    def files(self) -> frozenset[str]:
-        return frozenset(file for group in (self.tables, self.kept) for files in group.values() for file in files)
+    """The number of the run that last changed each table: what is made of others may be older than they are."""
+    vacuumed_ms: int = 0
+    """When files that nobody needs were deleted last."""
 
 
 class Lake:
-    """A lake on some file system. Tables are those of its newest version when it was opened, or `refresh`ed.
+    """A lake on some file system. Tables are those of its newest run when it was opened, or `refresh`ed.
 
     Raises:
-        BadInputError: what is there is no lake.
+        BadInputError: what is there is of another format, or damaged.
     """
 
     def __init__(self, spark: SparkSession, place: str) -> None:
         self.spark = spark
         self.files = files_at(place, spark)
+        self._delta = DeltaTables(self.place, store_options(spark, self.place))
+        self._listed: dict[tuple[str, int], frozenset[DataFile]] = {}
+        self._head = NO_TABLE
+        """The version of `runs`, which the next one is to follow."""
         self.version = Version()
         self.refresh()
 
@@ -72,9 +80,20 @@ class Lake:
         return self.files.place
 
     def refresh(self) -> None:
-        """Look for a newer version."""
-        newest = max(self._numbers(), default=None)
-        self.version = Version() if newest is None else self._read(newest)
+        """Look for a newer run."""
+        self._head = self._delta.newest(RUNS.name)
+        if self._head == NO_TABLE:
+            if any(True for _ in self.files.list(_OLD)):
+                raise BadInputError(
+                    f"{self.place} was made by an older kelr, before lakes were tables of Delta Lake",
+                    next_step="ingest the same inputs into another place, and delete this one",
+                    code="lake-too-old",
+                )
+            self.version = Version()
+            return
+        rows = self._delta.files(RUNS.name, self._head)
+        # A run's file is called as its number, so that only one is read, however many runs there were.
+        self.version = self._run(max(rows, key=lambda one: one.path)) if rows else Version()
 
     def exists(self) -> Lake:
         """This lake, if anything was ever written to it.
@@ -90,87 +109,81 @@ class Lake:
             )
         return self
 
+    def files_of(self, table: Table) -> frozenset[DataFile]:
+        """The files of a table."""
+        version = self.version.tables.get(table.name)
+        if version is None:
+            return frozenset()
+        key = (table.name, version)
+        if key not in self._listed:
+            self._listed[key] = self._delta.files(*key)
+        return self._listed[key]
+
     def read(self, table: Table) -> DataFrame:
         """A table; its folders are its last columns, and filters on them leave out what they need not read."""
-        return self._frame(table, self.version.tables.get(table.name, ()))
+        return self._frame(table, self.files_of(table))
+
+    def rows(self, table: Table) -> list[dict[str, Any]]:
+        """A small table, read without Spark. Times are UTC."""
+        return [row for file in sorted(self.files_of(table), key=_path) for row in self._content(table, file)]
 
     @contextmanager
-    def changing(self) -> Iterator[Changes]:
+    def changing(self, command: str = "") -> Iterator[Changes]:
         """Change the lake: all of it at the end, or nothing if the block fails.
 
+        Args:
+            command: what the run is, for its row in `runs`.
+
         Raises:
-            RefusedError: another run is changing it, or has changed it meanwhile.
+            RefusedError: another run has changed it meanwhile.
             BadInputError: it cannot be written.
         """
-        with self.files.locked() as still_held:
-            self.refresh()
-            self._delete_strays()
-            changes = Changes(self, still_held)
-            yield changes
-            still_held()
-            self._commit(changes.version)
-            with suppress(RefusedError):  # it was committed; what another run writes by now is no stray of this one's
-                still_held()
-                self._delete_strays()
+        self.refresh()
+        changes = Changes(self)
+        yield changes
+        self._commit(changes, command)
 
-    # Versions.
-
-    def _commit(self, version: Version) -> None:
-        if version == self.version:
+    def _commit(self, changes: Changes, command: str) -> None:
+        if not changes.made and changes.version == self.version:
             return
-        version = replace(version, number=self.version.number + 1, at_ms=time.time_ns() // 1_000_000)
-        try:
-            self.files.write_new(_version_path(version.number), _written(version))
-        except FileExistsError:
-            raise RefusedError(
-                f"{self.place}: another run has changed this lake meanwhile; nothing of this one was taken",
-                next_step="run it again",
-            ) from None
+        number, now = self.version.number + 1, datetime.now(UTC)
+        # Always in the same order: of two runs at once one comes first everywhere.
+        made = sorted(changes.made.items(), key=lambda one: one[0].name)
+        tables = {table.name: self._delta.commit(table, files) for table, files in made}
+        vacuumed_ms = self.version.vacuumed_ms or _ms(now)
+        due = _ms(now - _VACUUMED_EVERY) > vacuumed_ms
+        version = replace(
+            changes.version,
+            number=number,
+            at_ms=_ms(now),
+            tables={**self.version.tables, **tables},
+            changed={**self.version.changed, **dict.fromkeys(tables, number)},
+            vacuumed_ms=_ms(now) if due else vacuumed_ms,
+        )
+        row = {
+            "number": number,
+            "at": now,
+            "command": command,
+            "kelr": __version__,
+            "tables": sorted(version.tables.items()),
+            "changed": sorted(version.changed.items()),
+            "clusters": sorted(version.clusters.items()),
+            "vacuumed": datetime.fromtimestamp(version.vacuumed_ms / 1000, UTC),
+        }
+        before = () if self._head == NO_TABLE else self._delta.files(RUNS.name, self._head)
+        file = self.put(RUNS, [row], f"{number:08}-{uuid.uuid4().hex}")
+        self._head = self._delta.commit(RUNS, {*before, file}, after=self._head)
         self.version = version
+        if due:
+            self._vacuum(_ms(now - timedelta(days=KEPT_DAYS)))
 
-    def _numbers(self) -> list[int]:
-        names = [listed.path.rpartition("/")[2] for listed in self.files.list(_VERSIONS)]
-        return [int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()]
-
-    def _read(self, number: int) -> Version:
-        path = _version_path(number)
-        try:
-            content = json.loads(self.files.read(path))
-            if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
-                raise BadInputError(
-                    f"{self.place}/{path} is of another format: {content['format']} {content['format_version']}",
-                    next_step=f"it was written by kelr {content.get('kelr')}; this is {__version__}",
-                )
-            return Version(
-                number,
-                content["at_ms"],
-                {name: tuple(files) for name, files in content["tables"].items()},
-                {name: tuple(files) for name, files in content["kept"].items()},
-                content["clusters"],
-                content["changed"],
-            )
-        except KelrError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadInputError(
-                f"{self.place}/{path} is damaged: {error}", next_step="delete it to go back to the version before it"
-            ) from error
-
-    def _delete_strays(self) -> None:
-        """Delete what no kept version has: files of killed runs, and of versions that are too old."""
-        numbers = sorted(self._numbers())
-        if not numbers:
-            return
-        old, kept = numbers[:-_KEPT], numbers[-_KEPT:]
-        wanted = {file for number in kept for file in self._read(number).files}
-        for number in old:
-            self.files.delete(_version_path(number))
-        names = {name for number in kept for name in self._read(number).tables} | set(self.version.tables)
-        for name in sorted(names | {"_kelr/kept"}):
-            for listed in self.files.list(name):
-                path = self.relative(listed.path)
-                if path not in wanted:
-                    self.files.delete(path)
+    def _vacuum(self, old: int) -> None:
+        """Delete what newer files have replaced for long, and what runs that were killed have left."""
+        for name, version in self.version.tables.items():
+            self._delta.vacuum(name, self._delta.files(name, version))
+        for listed in self.files.list(STAGE):
+            if listed.modified_ms < old:
+                self.files.delete(self.relative(listed.path))
 
     # Files.
 
@@ -178,32 +191,83 @@ class Lake:
         """A path that a listing gave, relative to the lake."""
         return relative(self.place, path)
 
-    def _frame(self, table: Table, files: Collection[str]) -> DataFrame:
-        reader = self.spark.read.schema(table.schema)
+    def put(self, table: Table, rows: Sequence[Mapping[str, Any]], name: str) -> DataFile:
+        """A file of a few rows of a table without partitions; it belongs to it when it is committed."""
+        assert not table.partitions
+        written = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(list(rows), arrow_schema(table)), written)
+        content = written.getvalue()
+        self.files.write(f"{table.name}/{name}.parquet", content)
+        return DataFile(f"{name}.parquet", len(content), time.time_ns() // 1_000_000, {})
+
+    def write(self, table: Table, rows: DataFrame) -> list[DataFile]:
+        """Files of rows beside what is there; they belong to the table when they are committed."""
+        below = f"{table.name}/{WRITE}={uuid.uuid4().hex}"
+        writer = rows.select(*table.columns).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+        if table.partitions:
+            writer = writer.partitionBy(*table.partitions)
+        try:
+            writer.parquet(f"{self.place.rstrip('/')}/{below}")
+        except Exception as error:
+            meaning = not_written(error, f"{self.place}/{table.name}")
+            if meaning is None:
+                raise
+            raise meaning from error
+        return [
+            DataFile(path, listed.size_bytes, listed.modified_ms, _values(table, path))
+            for listed in self.files.list(below)
+            if (path := self.relative(listed.path).removeprefix(f"{table.name}/")).endswith(".parquet")
+        ]
+
+    def _content(self, table: Table, file: DataFile) -> list[dict[str, Any]]:
+        content = self.files.read(f"{table.name}/{file.path}")
+        try:
+            rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).cast(arrow_schema(table)).to_pylist()
+        except (pa.ArrowException, ValueError) as error:
+            raise BadInputError(f"{self.place}/{table.name}/{file.path} is damaged: {error}") from error
+        return rows
+
+    def _run(self, file: DataFile) -> Version:
+        (row,) = self._content(RUNS, file)
+        return Version(
+            row["number"],
+            _ms(row["at"]),
+            dict(row["tables"]),
+            dict(row["clusters"]),
+            dict(row["changed"]),
+            _ms(row["vacuumed"]),
+        )
+
+    def _frame(self, table: Table, files: Collection[DataFile]) -> DataFrame:
         if not files:
             return self.spark.createDataFrame([], table.schema)
-        root = self.place.rstrip("/")
+        root = f"{self.place.rstrip('/')}/{table.name}"
+        reader = self.spark.read.schema(table.schema)
         # Folder names are escaped once by Spark when it writes them; a path is taken as it is.
-        return reader.option("basePath", f"{root}/{table.name}").parquet(*(f"{root}/{file}" for file in files))
+        paths = (f"{root}/{path}" for path in sorted(file.path for file in files))
+        return reader.option("basePath", root).parquet(*paths).select(*table.columns)
 
 
 class Changes:
-    """What is to become of a lake.
+    """What is to become of a lake."""
 
-    Whatever writes raises RefusedError where another run has taken the lake over: it would be in that one's way.
-    """
-
-    def __init__(self, lake: Lake, still_held: StillHeld) -> None:
-        self._lake, self._still_held = lake, still_held
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
         self.version = lake.version
+        self.made: dict[Table, frozenset[DataFile]] = {}
+        """The files that tables are to consist of."""
+
+    def files_of(self, table: Table) -> frozenset[DataFile]:
+        """The files of a table as these changes are going to leave it."""
+        return self.made[table] if table in self.made else self._lake.files_of(table)
 
     def read(self, table: Table) -> DataFrame:
         """A table as these changes are going to leave it."""
-        return self._lake._frame(table, self.version.tables.get(table.name, ()))
+        return self._lake._frame(table, self.files_of(table))
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows to a table."""
-        self._put(table, self.version.tables.get(table.name, ()), self._write(table, rows))
+        self.made[table] = self.files_of(table) | {*self._lake.write(table, rows)}
 
     def replace(self, table: Table, rows: DataFrame, folders: Iterable[Mapping[str, str]]) -> None:
         """Put rows in place of whole folders of a table.
@@ -213,87 +277,31 @@ class Changes:
             folders: partition column to value as text: ``{"cluster": "...", "date": "2026-11-01"}``; a folder that
                 names only the first column stands for all below it, and an empty one for the whole table.
         """
-        prefixes = tuple(folder_of(table, one) for one in folders)
-        before = self.version.tables.get(table.name, ())
-        stay = [file for file in before if not file.startswith(prefixes)]
-        self._put(table, stay, self._write(table, rows))
+        going = list(folders)
+        stay = {file for file in self.files_of(table) if not any(one.items() <= file.values.items() for one in going)}
+        self.made[table] = frozenset({*stay, *self._lake.write(table, rows)})
 
-    def keep(self, purpose: str, files: Mapping[str, bytes]) -> None:
-        """Keep small files for a purpose, in place of those that were kept for it; names are relative to its folder."""
-        self._still_held()  # the other run gives its files the same names
-        paths = []
-        for name, content in files.items():
-            path = f"_kelr/kept/{quote(purpose, safe='')}/{self._lake.version.number + 1:08}-{name}"
-            self._lake.files.write(path, content)
-            paths.append(path)
-        kept = {**self.version.kept, purpose: tuple(sorted(paths))}
-        self.version = replace(self.version, kept={name: files for name, files in kept.items() if files})
+    def put(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Put a few rows in place of all of a table without partitions."""
+        self.made[table] = frozenset({self._lake.put(table, rows, uuid.uuid4().hex)})
 
     def name(self, clusters: Mapping[str, str]) -> None:
         """Call clusters by names in reports."""
         self.version = replace(self.version, clusters={**self.version.clusters, **clusters})
 
-    def _put(self, table: Table, stay: Iterable[str], new: Iterable[str]) -> None:
-        files = tuple(sorted({*stay, *new}))
-        self.version = replace(
-            self.version,
-            tables={**self.version.tables, table.name: files},
-            changed={**self.version.changed, table.name: self._lake.version.number + 1},
-        )
 
-    def _write(self, table: Table, rows: DataFrame) -> list[str]:
-        """Write rows beside what is there; the files that this made."""
-        lake = self._lake
-        self._still_held()
-        # What tasks of a killed run had ended is there: Hadoop's committer would take it for this one's.
-        lake.files.delete_below(f"{table.name}/_temporary")
-        known = {listed.path for listed in lake.files.list(table.name)}
-        writer = rows.select(*table.columns).write.mode("append")
-        if table.partitions:
-            writer = writer.partitionBy(*table.partitions)
-        try:
-            writer.parquet(f"{lake.place.rstrip('/')}/{table.name}")
-        except Exception as error:
-            meaning = not_written(error, f"{lake.place}/{table.name}")
-            if meaning is None:
-                raise
-            raise meaning from error
-        self._still_held()
-        return [
-            lake.relative(listed.path)
-            for listed in lake.files.list(table.name)
-            if listed.path not in known and listed.path.endswith(".parquet")
-        ]
+def _values(table: Table, path: str) -> dict[str, str | None]:
+    """Of the partition columns, by the names of folders."""
+    told = dict(folder.split("=", 1) for folder in path.split("/")[:-1])
+    return {name: None if told[name] == _NULL else unquote(told[name]) for name in table.folders}
 
 
-def folder_of(table: Table, values: Mapping[str, str]) -> str:
-    """Where rows with these values in the first partition columns are; see `Changes.replace`."""
-    given = [f"{column}={_escaped(values[column])}/" for column in table.partitions if column in values]
-    return f"{table.name}/" + "".join(given)
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(code) for code in range(1, 32)}
-"""ExternalCatalogUtils.charToEscape of Spark."""
+def _path(file: DataFile) -> str:
+    return file.path
 
 
-def _escaped(value: str) -> str:
-    return "".join(f"%{ord(letter):02X}" if letter in _ESCAPED else letter for letter in value)
-
-
-def _version_path(number: int) -> str:
-    return f"{_VERSIONS}/{number:08}.json"
-
-
-def _written(version: Version) -> bytes:
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "kelr": __version__,
-        "version": version.number,
-        "at_ms": version.at_ms,
-        "tables": {name: list(files) for name, files in sorted(version.tables.items())},
-        "kept": {name: list(files) for name, files in sorted(version.kept.items())},
-        "clusters": dict(sorted(version.clusters.items())),
-        "changed": dict(sorted(version.changed.items())),
-    }
-    return json.dumps(content, indent=1).encode()
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

@@ -8,25 +8,26 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
 from kelr.fleet.inputs import Input
-from kelr.fleet.lake import folder_of
 from kelr.fleet.looking import Looked
-from kelr.fleet.planning import Told, spans_json, told_of
-from kelr.fleet.staging import PLACE, STATES, TASK
+from kelr.fleet.planning import Told, told_of
+from kelr.fleet.staging import PLACE, STATES, TASK, TELLING
 from kelr.fleet.tables import (
     BROKER_EVENTS,
     CLUSTER_EVENTS,
     CONFIGS,
     ELECTIONS,
     INPUTS,
+    LOG_ENDS,
     LOG_INFO,
     PARTITION_STATES,
+    QUARANTINED_ROWS,
     Table,
 )
 from kelr.model import ELR_FEATURE
@@ -201,11 +202,6 @@ def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame, levels: Da
 # Landing.
 
 
-TELLING = "telling"
-"""The name under which a stage keeps what tasks told."""
-_TOLD = "told "
-
-
 @dataclass(frozen=True, slots=True)
 class Landing:
     """The rows of one run."""
@@ -230,6 +226,7 @@ class Landing:
         self._plain(BROKER_EVENTS, self._known(BROKER_EVENTS))
         self._plain(CONFIGS, self._known(CONFIGS))
         self._plain(LOG_INFO, self._known(LOG_INFO))
+        self._plain(QUARANTINED_ROWS, self._known(QUARANTINED_ROWS))
         self._cluster_events()
         self._elections()
         self._log_states()
@@ -341,8 +338,7 @@ class Landing:
 
     def _has(self, table: Table) -> bool:
         """Whether the lake has rows of a cluster at hand, or is going to have some."""
-        folders = tuple(folder_of(table, {"cluster": cluster}) for cluster in self.clusters)
-        return any(file.startswith(folders) for file in self.changes.version.tables.get(table.name, ()))
+        return any(file.values["cluster"] in self.clusters for file in self.changes.files_of(table))
 
     def _put(self, table: Table, rows: DataFrame, folders: Iterable[Mapping[str, str]]) -> None:
         order = [name for name in _ORDER[table.name] if name in table.columns]
@@ -357,6 +353,7 @@ _ORDER = {
     ELECTIONS.name: ("topic", "partition", "offset"),
     CONFIGS.name: ("offset", "resource"),
     LOG_INFO.name: ("topic", "partition", "replica"),
+    QUARANTINED_ROWS.name: ("table", "at"),
 }
 """How rows lie in a file, so that a filter on topics has little to read."""
 
@@ -366,66 +363,63 @@ _ORDER = {
 
 def read_manifest(lake: Lake) -> dict[str, Input]:
     """Every file that was looked at, by its path."""
-    return {row["path"]: _input(row.asDict()) for row in lake.read(INPUTS).toLocalIterator()}
+    return {row["path"]: _input(row) for row in lake.rows(INPUTS)}
 
 
-def write_manifest(changes: Changes, lake: Lake, files: Iterable[Input]) -> None:
+def write_manifest(changes: Changes, files: Iterable[Input]) -> None:
     """All of it, in place of what was there."""
     rows = [
-        (
-            one.path,
-            one.size_bytes,
-            None if one.modified_ms is None else datetime.fromtimestamp(one.modified_ms / 1000, UTC),
-            one.kind,
-            one.cluster,
-            one.node,
-            one.status,
-            one.reason,
-            one.run,
-            datetime.fromtimestamp(one.taken_at_ms / 1000, UTC),
-            None if one.looked is None else one.looked.written(),
-        )
+        {
+            "path": one.path,
+            "size_bytes": one.size_bytes,
+            "modified": None if one.modified_ms is None else datetime.fromtimestamp(one.modified_ms / 1000, UTC),
+            "kind": one.kind,
+            "cluster": one.cluster,
+            "node": one.node,
+            "status": one.status,
+            "reason": one.reason,
+            "run": one.run,
+            "taken_at": datetime.fromtimestamp(one.taken_at_ms / 1000, UTC),
+            "looked": None if one.looked is None else one.looked.written(),
+        }
         for one in sorted(files, key=lambda one: one.path)
     ]
-    changes.replace(INPUTS, lake.spark.createDataFrame(rows, INPUTS.schema).coalesce(1), [{}])
+    changes.put(INPUTS, rows)
 
 
-def _input(row: dict[str, object]) -> Input:
-    modified, taken, looked = row["modified"], row["taken_at"], row["looked"]
-    assert isinstance(taken, datetime)
+def _input(row: Mapping[str, Any]) -> Input:
+    modified, looked = row["modified"], row["looked"]
     return Input(
-        path=str(row["path"]),
-        size_bytes=int(str(row["size_bytes"])),
-        modified_ms=_ms(modified) if isinstance(modified, datetime) else None,
-        kind=str(row["kind"]),
-        cluster=_text(row["cluster"]),
-        node=None if row["node"] is None else int(str(row["node"])),
-        status=str(row["status"]),
-        reason=_text(row["reason"]),
-        run=str(row["run"]),
-        taken_at_ms=_ms(taken),
-        looked=None if looked is None else Looked.read(str(looked)),
+        path=row["path"],
+        size_bytes=row["size_bytes"],
+        modified_ms=None if modified is None else _ms(modified),
+        kind=row["kind"],
+        cluster=row["cluster"],
+        node=row["node"],
+        status=row["status"],
+        reason=row["reason"],
+        run=row["run"],
+        taken_at_ms=_ms(row["taken_at"]),
+        looked=None if looked is None else Looked.read(looked),
     )
 
 
 def _ms(time: datetime) -> int:
-    # The driver gets local times; this machine's zone may be any.
-    return round(time.astimezone(UTC).timestamp() * 1000)
+    return round(time.timestamp() * 1000)
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def read_told(lake: Lake) -> dict[str, Told]:
+    """How far each cluster's log was told."""
+    return {row["cluster"]: told_of(row["next_offset"], json.loads(row["spans"])) for row in lake.rows(LOG_ENDS)}
 
 
-def read_told(lake: Lake, cluster: str) -> Told | None:
-    """How far a cluster's log was told; None where nothing was."""
-    paths = lake.version.kept.get(_TOLD + cluster, ())
-    return told_of(json.loads(lake.files.read(paths[0]))) if paths else None
-
-
-def keep_told(changes: Changes, cluster: str, told: Told) -> None:
+def keep_told(changes: Changes, told: Mapping[str, Told]) -> None:
     """Keep it for the next run."""
-    changes.keep(_TOLD + cluster, {"spans.json": json.dumps(spans_json(told)).encode()})
+    rows = [
+        {"cluster": cluster, "next_offset": one.offset, "spans": json.dumps(one.spans)}
+        for cluster, one in sorted(told.items())
+    ]
+    changes.put(LOG_ENDS, rows)
 
 
-__all__ = ["TELLING", "Landing", "keep_told", "read_manifest", "read_told", "write_manifest"]
+__all__ = ["Landing", "keep_told", "read_manifest", "read_told", "write_manifest"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kelr.fleet.inputs import INGESTED, QUARANTINED, SUPERSEDED, Input
 from kelr.fleet.laying import File, Layout, Piece, Span, lay_out, narrowed, spans_until
@@ -205,15 +206,6 @@ def _standing(one: Input, layout: Layout, used: set[str], gone: set[str]) -> tup
     return SUPERSEDED, remark
 
 
-def spans_json(told: Told) -> dict[str, object]:
-    """As it is kept."""
-    return {"offset": told.offset, "spans": [list(span) for span in told.spans]}
-
-
-def told_of(kept: Mapping[str, object]) -> Told:
-    """The inverse of `spans_json`."""
-    spans = kept["spans"]
-    offset = kept["offset"]
-    assert isinstance(spans, list)
-    assert isinstance(offset, int)
+def told_of(offset: int, spans: Iterable[Sequence[Any]]) -> Told:
+    """As it was kept."""
     return Told(offset, tuple((kind, epoch, start, end) for kind, epoch, start, end in spans))

@@ -40,7 +40,7 @@ _SILENT = (
     *("NoRouteToHostException", "ApiCallTimeoutException", "HttpHostConnectException", "Connection refused"),
     *("StandbyException", "Unable to execute HTTP request", "HttpConnectTimeoutException"),
 )
-_THERE = ("FileAlreadyExistsException", "RemoteFileChangedException", "PreconditionFailed", "Status Code: 412")
+_NO_ROOM = ("Mkdirs failed", "ParentNotDirectory", "No space left", "QuotaExceeded")
 _SETTINGS = "check its address and its settings: --conf spark.hadoop.NAME=VALUE passes one on"
 _reached: set[str] = set()
 """File systems that have answered."""
@@ -132,13 +132,8 @@ def meant(error: Exception, place: str, what: str) -> KelrError:
 
 def not_written(error: Exception, place: str) -> KelrError | None:
     """What it means that Spark did not write rows; None where the place has no part in it."""
-    words = (*_NO_BUCKET, *_CREDENTIALS, *_DENIED, "Mkdirs failed", "No space left", "QuotaExceeded")
+    words = (*_NO_BUCKET, *_CREDENTIALS, *_DENIED, *_NO_ROOM)
     return meant(error, place, "cannot be written") if _said(_causes(error), words) else None
-
-
-def is_there(error: Exception) -> bool:
-    """Whether a file could not be made because there is one."""
-    return bool(_said(_causes(error), _THERE))
 
 
 def _said(causes: Sequence[str], words: tuple[str, ...]) -> str | None:

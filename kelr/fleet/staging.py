@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kelr.fleet.tables import INGESTED, INPUTS, Table, table
+from kelr.fleet.expectations import Known, checked
+from kelr.fleet.tables import BROKER_EVENTS, INGESTED, INPUTS, QUARANTINED_ROWS, Table, arrow_schema, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,11 @@ OUTCOMES = table("outcomes", ("outcome", StringType(), "what came of a task, as 
 
 TOLD = tuple(one for one in INGESTED if one is not INPUTS)
 """What tasks write rows for."""
+
+STAGE = "_kelr/stage"
+"""Where, in a lake, rows of runs stand until they belong to tables."""
+TELLING = "telling"
+"""The name under which a stage keeps what tasks told."""
 
 TABLE, TASK, PLACE = "_table", "_task", "_place"
 """Which table a row is of, which task wrote it, and where among the rows of its task."""
@@ -61,9 +68,8 @@ def staged_schema(one: Table) -> StructType:
 
 
 @cache
-def arrow_schema(one: Table | None = None) -> pa.Schema:
-    """A table's schema in Arrow; without one, the wide one."""
-    return to_arrow_schema(WIDE if one is None else one.schema, timezone="UTC")
+def _wide_in_arrow() -> pa.Schema:
+    return to_arrow_schema(WIDE, timezone="UTC")
 
 
 @dataclass(slots=True)
@@ -77,6 +83,10 @@ class Stager:
     cluster: str
     counts: dict[str, int] = field(default_factory=dict)
     """Rows by table."""
+    known: Known = field(default_factory=Known)
+    """What rows are checked by."""
+    broken: Counter[str] = field(default_factory=Counter)
+    """Rows by the expectation that they break."""
     _held: dict[str, tuple[Table, list[Mapping[str, Any]]]] = field(default_factory=dict)
     _placed: dict[str, int] = field(default_factory=dict)
 
@@ -84,8 +94,10 @@ class Stager:
         """Take a row; when there are enough of them, a batch."""
         held = self._held.setdefault(one.name, (one, []))[1]
         held.append(row)
+        if one is BROKER_EVENTS:
+            self.known.brokers.add(row["broker"])
         if len(held) >= _ROWS:
-            yield self._batch(one)
+            yield from self._batch(one)
 
     def whole(self, one: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of one table as one of the wide schema."""
@@ -103,17 +115,21 @@ class Stager:
     def outcome(self, outcome: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """What is held back, and then what came of the task."""
         yield from self.rest()
-        told = {"task": self.task, "cluster": self.cluster, "rows": self.counts, **outcome}
+        told = {"task": self.task, "cluster": self.cluster, "rows": self.counts, "broken": self.broken, **outcome}
         yield self.whole(OUTCOMES, self._columns(OUTCOMES, [{"outcome": json.dumps(told)}]))
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """What is held back."""
         for one, rows in list(self._held.values()):
             if rows:
-                yield self._batch(one)
+                yield from self._batch(one)
 
-    def _batch(self, one: Table) -> pa.RecordBatch:
-        return self.whole(one, self._columns(one, self._held.pop(one.name)[1]))
+    def _batch(self, one: Table) -> Iterator[pa.RecordBatch]:
+        rows = self._columns(one, self._held.pop(one.name)[1])
+        stay, quarantined = checked(one, rows, self.known, self.broken)
+        yield self.whole(one, stay)
+        if quarantined:
+            yield self.whole(QUARANTINED_ROWS, self._columns(QUARANTINED_ROWS, quarantined))
 
     def _columns(self, one: Table, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
         dated = next((name for name in _DATED if name in one.columns), None)
@@ -122,7 +138,7 @@ class Stager:
             if column.name == "cluster":
                 values: list[Any] = [self.cluster] * len(rows)
             elif column.name == "date" and dated is not None:
-                values = [row[dated] // _DAY_MS for row in rows]
+                values = [None if row[dated] is None else row[dated] // _DAY_MS for row in rows]
             else:
                 values = [row.get(column.name) for row in rows]
                 if pa.types.is_timestamp(column.type):
@@ -140,7 +156,7 @@ def widened(one: Table, rows: pa.RecordBatch, task: int, place: int) -> pa.Recor
     there[TASK] = pa.array([task] * count, pa.int32())
     there[PLACE] = pa.array(range(place, place + count), pa.int64())
     there[TABLE] = pa.array([one.name] * count, pa.string())
-    schema = arrow_schema()
+    schema = _wide_in_arrow()
     columns = [there[name] if name in there else pa.nulls(count, schema.field(name).type) for name in schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

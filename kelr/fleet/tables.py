@@ -7,7 +7,10 @@ that is null is not known, which is not the same as an empty one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -26,7 +29,14 @@ _TEXT, _INT, _LONG, _FLAG, _TIME = StringType(), IntegerType(), LongType(), Bool
 _BROKERS = ArrayType(IntegerType(), containsNull=False)
 _TEXTS = ArrayType(StringType(), containsNull=False)
 _LINEAGE = ArrayType(StructType([StructField("epoch", _INT, False), StructField("end_offset", _LONG, False)]), False)
+_NUMBERS = MapType(StringType(), LongType(), valueContainsNull=False)
+_NAMES = MapType(StringType(), StringType(), valueContainsNull=False)
 _LEVELS = MapType(StringType(), IntegerType(), valueContainsNull=False)
+
+
+WRITE = "write"
+"""The column by which files of one write are in a folder of their own: nothing else has to be listed to find them, and
+two writes at once are not in each other's way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,24 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.schema.fieldNames())
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """All columns that are folders, as the table is stored."""
+        return (WRITE, *self.partitions) if self.partitions else ()
+
+    @property
+    def stored(self) -> StructType:
+        """The schema of the table as it is stored: other engines than kelr see the folder of each write as a column."""
+        if not self.partitions:
+            return self.schema
+        return StructType([*self.schema.fields, StructField(WRITE, _TEXT, True, {"comment": "the write of the row"})])
+
+
+@cache
+def arrow_schema(one: Table) -> pa.Schema:
+    """A table's schema in Arrow."""
+    return to_arrow_schema(one.schema, timezone="UTC")
 
 
 def table(name: str, *columns: tuple[str, DataType, str], partitions: tuple[str, ...] = ("cluster", "date")) -> Table:
@@ -191,12 +219,53 @@ INPUTS = table(
     ("node", _INT, "whose disk it is from, where that is known"),
     ("status", _TEXT, "`ingested`, `superseded` (another node's copy has told it), or `quarantined`"),
     ("reason", _TEXT, "why it is in quarantine, or what was odd"),
-    ("run", _TEXT, "which run took it"),
+    ("run", _TEXT, "which attempt took it"),
     ("taken_at", _TIME, ""),
     ("looked", _TEXT, "what was found in it, as JSON: so that it need not be looked at again"),
     partitions=(),
 )
 """The manifest: every file that was ever looked at."""
 
-INGESTED = (PARTITION_STATES, BROKER_EVENTS, CLUSTER_EVENTS, ELECTIONS, CONFIGS, LOG_INFO, INPUTS)
+LOG_ENDS = table(
+    "log_ends",
+    ("cluster", _TEXT, ""),
+    ("next_offset", _LONG, "the first offset of its metadata log that was not told"),
+    ("spans", _TEXT, "which files' records were told up to there, as JSON"),
+    partitions=(),
+)
+"""How far each cluster's metadata log was told."""
+
+RUNS = table(
+    "runs",
+    ("number", _LONG, "1, 2, ..."),
+    ("at", _TIME, "when it was taken"),
+    ("command", _TEXT, "`ingest`, `assess` or `exposure`"),
+    ("kelr", _TEXT, "the version of kelr"),
+    (
+        "tables",
+        _NUMBERS,
+        "the Delta version of each table, as it left them",
+    ),
+    ("changed", _NUMBERS, "the run that last changed each table"),
+    ("clusters", _NAMES, "cluster id to name"),
+    ("vacuumed", _TIME, "when files that no version needs were last deleted"),
+    partitions=(),
+)
+"""What belongs together: whoever reads takes the newest row, and of each table the version that it names."""
+
+QUARANTINED_ROWS = table(
+    "quarantined_rows",
+    ("table", _TEXT, "which table it is of"),
+    ("expectations", _TEXTS, "what it breaks: names in `kelr.fleet.expectations`"),
+    ("used", _FLAG, "whether it is in its table nevertheless, since what follows it would be told wrongly without"),
+    ("at", _TIME, "its time, where it has one"),
+    ("row", _TEXT, "all of it, as JSON"),
+    _SOURCE,
+)
+"""Rows that are not as rows are expected to be."""
+
+INGESTED = (
+    *(PARTITION_STATES, BROKER_EVENTS, CLUSTER_EVENTS, ELECTIONS, CONFIGS, LOG_INFO, QUARANTINED_ROWS),
+    INPUTS,
+)
 """What ``kelr fleet ingest`` writes."""

@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from kelr.fleet.inputs import is_local
 from kelr.fleet.looking import Looked
-from kelr.fleet.staging import TABLE, WIDE, staged_schema
+from kelr.fleet.staging import STAGE, TABLE, WIDE, staged_schema
 from kelr.fleet.worker import STATE, TASK, cut_up, look
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kelr.fleet.lake import Lake
     from kelr.fleet.laying import Piece
     from kelr.fleet.tables import Table
-
-STAGE = "_kelr/stage"
 
 _SLOTS_PER_CORE, _SOME_CORES = 4, 8
 _LOOKED = "path string, looked string, error string"
@@ -197,7 +195,8 @@ class Stage:
 
     def __init__(self, lake: Lake, run: str) -> None:
         self._lake, self._spark = lake, lake.spark
-        self._place = f"{lake.place.rstrip('/')}/{STAGE}/{run}"
+        self._below = f"{STAGE}/{run}"
+        self._place = f"{lake.place.rstrip('/')}/{self._below}"
 
     def fill(
         self, name: str, rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -213,14 +212,13 @@ class Stage:
             without: tasks whose rows are left out, because they failed.
         """
         schema = staged_schema(table)
-        below = f"{STAGE}/{self._place.rpartition('/')[2]}/{name}/{TABLE}={table.name}"
+        below = f"{self._below}/{name}/{TABLE}={table.name}"
         if not any(True for _ in self._lake.files.list(below)):
             return self._spark.createDataFrame([], schema)
         rows = self._spark.read.schema(schema).parquet(f"{self._place}/{name}/{TABLE}={table.name}")
         left_out = sorted(without)
         return rows.where(~fn.col("_task").isin(left_out)) if left_out else rows
 
-
-def clear_stage(lake: Lake) -> None:
-    """Delete what this run, or one that was killed, has left there."""
-    lake.files.delete_below(STAGE)
+    def clear(self) -> None:
+        """Delete them."""
+        self._lake.files.delete_below(self._below)

@@ -17,9 +17,8 @@ from pyspark.sql import functions as fn
 from kelr.engine.situation import effective_min_isr
 from kelr.errors import KelrError
 from kelr.fleet.cuts import states_before
-from kelr.fleet.landing import TELLING
 from kelr.fleet.laying import Piece
-from kelr.fleet.staging import OUTCOMES, STATES, TASK, TOLD, Stager, in_groups
+from kelr.fleet.staging import OUTCOMES, STATES, TASK, TELLING, TOLD, Stager, in_groups
 from kelr.fleet.states import State
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO, PARTITION_STATES, Table
 from kelr.fleet.tasks import Stage, Task, Tasks
@@ -332,6 +331,7 @@ def _tell(task: int, rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]
 
 def _log(given: Given, stager: Stager, outcome: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     teller = Teller(_state(given))
+    stager.known.brokers |= teller.image.brokers.keys()
     try:
         for batch in _batches(given, given.pieces):
             _count(batch, outcome)

@@ -93,8 +93,16 @@ def no_pyspark(ground: Ground) -> None:
 
 
 def two_runs(ground: Ground) -> None:
-    with files_at(str(ground.path)).locked(), files_at(str(ground.path)).locked():
-        raise AssertionError("both had it")
+    with Lake(None, str(ground.path)).changing() as one:  # type: ignore[arg-type]
+        one.name({"x": "payments"})
+        with Lake(None, str(ground.path)).changing() as other:  # type: ignore[arg-type]
+            other.name({"x": "orders"})
+
+
+def old_lake(ground: Ground) -> None:
+    (ground.path / "_kelr" / "versions").mkdir(parents=True)
+    ground.file("_kelr/versions/00000001.json", "{}")
+    Lake(None, str(ground.path))  # type: ignore[arg-type]
 
 
 def many_sets(ground: Ground) -> None:
@@ -135,6 +143,7 @@ LAB_CAUSES: Causes = {
     "pyspark-missing": no_pyspark,
     "not-a-lake": lambda ground: Lake(None, str(ground.path)).exists(),  # type: ignore[arg-type]
     "lake-busy": two_runs,
+    "lake-too-old": old_lake,
     "scenario-garbled": lambda ground: ground.run("simulate", str(ground.file("a.txt", "nonsense\n----\n"))),
     "too-many-sets": many_sets,
     "usage": lambda ground: ground.run("describe", "--snapshot", "a", "-b", "b:1"),

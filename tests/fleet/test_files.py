@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kelr.errors import BadInputError, RefusedError, UnsupportedError
-from kelr.fleet.files import HadoopFiles, LocalFiles, files_at, leased
+from kelr.errors import BadInputError, UnsupportedError
+from kelr.fleet.files import HadoopFiles, LocalFiles, files_at
 from kelr.fleet.folder import Files, relative
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def names(files: Files, below: str = "") -> list[str]:
 def test_what_is_written_is_read_and_listed(files: Files, tmp_path: Path) -> None:
     assert names(files) == names(files, "a") == []
     files.write("a/one", b"1")
-    files.write_new("a/b/two", b"22")
+    files.write("a/b/two", b"22")
     files.write("a/one", b"111")
     assert files.read("a/one") == b"111"
     assert files.read("a/b/two") == b"22"
@@ -42,14 +41,6 @@ def test_what_is_written_is_read_and_listed(files: Files, tmp_path: Path) -> Non
     assert listed.size_bytes == 2
     assert listed.modified_ms == (tmp_path / "lake/a/b/two").stat().st_mtime_ns // 1_000_000
     assert names(files, "a/b/two") == ["two"]
-
-
-def test_a_new_file_takes_no_others_place(files: Files) -> None:
-    files.write_new("a/one", b"1")
-    with pytest.raises(FileExistsError):
-        files.write_new("a/one", b"2")
-    assert files.read("a/one") == b"1"
-    assert names(files) == ["one"], "nothing is left beside it"
 
 
 def test_what_is_not_there(files: Files) -> None:
@@ -86,17 +77,6 @@ def test_a_folder_of_spark_s_is_named_whole(spark: SparkSession, tmp_path: Path)
     with pytest.raises(ValueError, match="is not below"):
         relative(files.place, "file:/elsewhere/one")
     assert HadoopFiles(str(tmp_path / "lake/a/one"), spark).place == next(files.list("a/one")).path
-
-
-def test_one_run_at_a_time_changes_a_folder(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelr.fleet.files.leased", partial(leased, beat_s=0.05))
-    with files.locked() as still_held:
-        with pytest.raises(RefusedError, match="another run") as raised, files.locked():
-            pass
-        assert raised.value.code == "lake-busy"
-        still_held()
-    with files.locked() as still_held:
-        still_held()
 
 
 def test_folders_that_may_not_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

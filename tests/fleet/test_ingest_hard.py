@@ -72,11 +72,14 @@ def _landing(lake: Path) -> bool:
     return any((lake / PARTITION_STATES.name).rglob("*.parquet"))
 
 
-def _kept(lake: Path) -> bool:
-    return any((lake / "_kelr" / "kept").rglob("*.json"))
+def _committed(lake: Path) -> bool:
+    """One table; others are to follow."""
+    return any(lake.glob("*/_delta_log/*1.json"))
 
 
-@pytest.mark.parametrize("moment", [Path.exists, _staged, _landing, _kept], ids=["begun", "staged", "landing", "kept"])
+@pytest.mark.parametrize(
+    "moment", [Path.exists, _staged, _landing, _committed], ids=["begun", "staged", "landing", "committed"]
+)
 def test_a_run_that_is_killed_leaves_the_tables_as_they_were(
     spark: SparkSession, fleet: Path, whole: dict[str, list[str]], tmp_path: Path, moment: Callable[[Path], bool]
 ) -> None:

@@ -76,7 +76,7 @@ def test_a_second_ingest_finds_nothing_new(
     documents: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(documents["place"])
-    before = sorted(Path("lake/_kelr/versions").iterdir())
+    before = sorted(Path("lake/runs").iterdir())
     assert main([*STEPS["ingest"], "-o", "json"]) == 0
-    assert sorted(Path("lake/_kelr/versions").iterdir()) == before
+    assert sorted(Path("lake/runs").iterdir()) == before
     assert "quarantine" not in capsys.readouterr().err

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kelr.commands.main import main
 from kelr.errors import BadInputError
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS
+from kelr.fleet.delta import DataFile
 from kelr.fleet.exposure.tables import EXPOSURE, RISKY_SETTINGS, UNCLEAN_ELECTIONS, UNCLEAN_RESTARTS
 from kelr.fleet.lake import Lake, Version
 from kelr.fleet.report import written
@@ -121,8 +122,10 @@ class InMemory:
     def __init__(self, spark: SparkSession, given: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None:
         self.spark, self.place = spark, "lake"
         self._frames = {table.name: rows(spark, table, content) for table, content in given.items()}
-        tables = {name: (f"{name}/part-0.parquet",) for name in self._frames}
-        self.version = Version(3, 1_000, tables, clusters={"a": "payments"})
+        self.version = Version(3, 1_000, tables=dict.fromkeys(self._frames, 1), clusters={"a": "payments"})
+
+    def files_of(self, table: Table) -> frozenset[DataFile]:
+        return frozenset({DataFile("part-0.parquet", 1, 0, {})} if table.name in self._frames else ())
 
     def read(self, table: Table) -> DataFrame:
         return self._frames[table.name]

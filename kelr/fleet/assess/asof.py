@@ -60,7 +60,7 @@ def topics(lake: Lake, contexts: Sequence[Context], at_us: int | None, partition
 def logs(lake: Lake, contexts: Sequence[Context], at_us: int | None) -> DataFrame | None:
     """What was last known of replicas' logs: cluster, topic, partition, leader_epoch, and `logs`, one `LOG` for each
     replica; None where nothing ever was. What was not asked under a leader epoch is not among them: it may be older."""
-    if not lake.version.tables.get(LOG_INFO.name):
+    if not lake.files_of(LOG_INFO):
         return None
     frame = lake.read(LOG_INFO).where(of_clusters(one.id for one in contexts) & until(at_us, "read_at"))
     partition = ("cluster", "topic", "partition", "leader_epoch")

@@ -338,7 +338,7 @@ def assess(lake: Lake, question: Question) -> Assessed:
             next_step="ingest their metadata logs or snapshots; --at is a time in UTC",
         )
     plan = spread(found, question.wanted, question.rules)
-    with lake.changing() as changes:
+    with lake.changing("assess") as changes:
         frame = keys_of(lake, plan, question.at_us, question.topic)
         decided = decided_keys(frame, plan.rules).persist()
         patterns = decided.count()

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from pyspark.sql import functions as fn
 
@@ -52,8 +51,7 @@ class Context:
 
 def known_clusters(lake: Lake) -> tuple[str, ...]:
     """The ids of the clusters that have partitions, by the names of their folders."""
-    folders = (file.split("/")[1] for file in lake.version.tables.get(PARTITION_STATES.name, ()))
-    return tuple(sorted({unquote(folder.partition("=")[2]) for folder in folders}))
+    return tuple(sorted({str(file.values["cluster"]) for file in lake.files_of(PARTITION_STATES)}))
 
 
 def contexts(lake: Lake, clusters: Collection[str], at_us: int | None) -> tuple[Context, ...]:

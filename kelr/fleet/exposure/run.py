@@ -293,7 +293,7 @@ def expose(lake: Lake, wanted: Wanted) -> Facts:
         RefusedError: another run is changing the lake.
     """
     folders = [{"cluster": cluster} for cluster in wanted.clusters] or [{}]
-    with lake.changing() as changes:
+    with lake.changing("exposure") as changes:
         known = check(lake, wanted)
         for table, rows in exposed(lake, wanted, known).items():
             changes.replace(table, rows.repartition("cluster", "date"), folders)

@@ -171,7 +171,7 @@ def _span(
 
 def has(lake: Lake, table: Table) -> bool:
     """Whether a table has any rows; asking Spark for none takes as long as asking for some."""
-    return bool(lake.version.tables.get(table.name))
+    return bool(lake.files_of(table))
 
 
 def in_order(rows: Iterable[Row], *names: str) -> list[Row]:

@@ -1,0 +1,111 @@
+"""Rows that are not as they should be: named, counted, and out of their table only where they are of no use."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kelr.fleet.expectations import EXPECTATIONS, Known, checked
+from kelr.fleet.staging import OUTCOMES, Stager
+from kelr.fleet.tables import (
+    BROKER_EVENTS,
+    CLUSTER_EVENTS,
+    CONFIGS,
+    ELECTIONS,
+    LOG_INFO,
+    PARTITION_STATES,
+    QUARANTINED_ROWS,
+    Table,
+    arrow_schema,
+)
+
+GOOD: dict[Table, dict[str, Any]] = {
+    PARTITION_STATES: {
+        "topic": "orders", "partition": 0, "valid_from": 1_000_000, "from_offset": 7, "leader": 1, "replicas": [1, 2],
+        "source": "log",
+    },
+    ELECTIONS: {"topic": "orders", "partition": 0, "at": 0, "to_leader": 1},
+    BROKER_EVENTS: {"broker": 1, "at": 0, "event": "registered", "source": "log"},
+    CLUSTER_EVENTS: {"at": 0, "event": "end", "source": "log"},
+    CONFIGS: {"resource_type": "topic", "resource": "orders", "key": "min.insync.replicas", "at": 0, "source": "log"},
+    LOG_INFO: {"topic": "orders", "partition": 0, "replica": 1, "read_at": 0, "log_end": 5, "log_start": 5},
+}  # fmt: skip
+BAD: list[tuple[Table, str, dict[str, Any]]] = [
+    (PARTITION_STATES, "not-null", {"topic": None}),
+    (PARTITION_STATES, "not-null", {"valid_from": None, "source": "snapshot"}),
+    (PARTITION_STATES, "partition-not-negative", {"partition": -1}),
+    (PARTITION_STATES, "brokers-registered", {"replicas": [1, 3]}),
+    (PARTITION_STATES, "leader-is-replica", {"leader": 2, "replicas": [1]}),
+    (PARTITION_STATES, "time-goes-on", {"valid_from": 999_999}),
+    (ELECTIONS, "not-null", {"to_leader": None}),
+    (BROKER_EVENTS, "broker-not-negative", {"broker": -1}),
+    (BROKER_EVENTS, "not-null", {"at": None}),
+    (CLUSTER_EVENTS, "not-null", {"event": None}),
+    (CONFIGS, "not-null", {"key": None}),
+    (LOG_INFO, "not-null", {"replica": None}),
+    (LOG_INFO, "log-ends-behind-its-start", {"log_end": 4}),
+]
+NOBODY_CAN_USE = {"not-null", "partition-not-negative", "broker-not-negative"}
+
+
+def batch(table: Table, *rows: Mapping[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(row) for row in rows], arrow_schema(table))
+
+
+@pytest.mark.parametrize("table", GOOD, ids=lambda one: one.name)
+def test_a_row_as_it_should_be(table: Table) -> None:
+    rows, counts = batch(table, GOOD[table], GOOD[table]), Counter[str]()
+    assert checked(table, rows, Known({1, 2}), counts) == (rows, [])
+    assert not counts
+
+
+@pytest.mark.parametrize(("table", "name", "odd"), BAD, ids=[f"{table.name}-{name}" for table, name, _ in BAD])
+def test_a_row_that_breaks_one(table: Table, name: str, odd: dict[str, Any]) -> None:
+    good, bad, counts = GOOD[table], GOOD[table] | odd, Counter[str]()
+    stay, (row,) = checked(table, batch(table, good, bad, good), Known({1, 2}), counts)
+    assert counts == {f"{table.name}.{name}": 1}
+    assert (row["table"], row["expectations"]) == (table.name, [name])
+    used = name not in NOBODY_CAN_USE
+    assert (row["used"], stay.num_rows) == (used, 3 if used else 2)
+    told = json.loads(row["row"])
+    assert {column: told[column] for column in odd.keys() - {"valid_from"}} == {
+        column: value for column, value in odd.items() if column != "valid_from"
+    }
+    assert row["source"] == odd.get("source", good.get("source", "log" if table is ELECTIONS else "snapshot"))
+
+
+def test_every_expectation_is_broken_above() -> None:
+    named = {(table.name, one.name) for table, some in EXPECTATIONS.items() for one in some}
+    assert named == {(table.name, name) for table, name, _ in BAD}
+
+
+def test_what_is_not_known_breaks_nothing() -> None:
+    gone = {"topic": "orders", "partition": 0, "valid_from": 5, "source": "log"}
+    unheard = {"topic": "orders", "partition": 0, "replica": 1, "read_at": 0}
+    away = GOOD[PARTITION_STATES] | {"replicas": [1, 9], "source": "snapshot"}
+    counts = Counter[str]()
+    for table, row in ((PARTITION_STATES, gone), (LOG_INFO, unheard), (PARTITION_STATES, away)):
+        assert checked(table, batch(table, row), Known(), counts)[1] == []
+    assert not counts
+
+
+def test_a_task_leaves_them_aside_and_tells_how_many() -> None:
+    stager = Stager(0, "c")
+    written = [*stager.add(BROKER_EVENTS, GOOD[BROKER_EVENTS] | {"broker": 1})]
+    written += stager.add(BROKER_EVENTS, GOOD[BROKER_EVENTS] | {"broker": 2})
+    for odd in ({}, {"replicas": [1, 3]}, {"topic": None}):
+        written += stager.add(PARTITION_STATES, GOOD[PARTITION_STATES] | odd)
+    *written, outcome = [*written, *stager.outcome({})]
+    rows = [row for one in written for row in one.to_pylist()]
+    assert Counter(row["_table"] for row in rows) == {
+        BROKER_EVENTS.name: 2, PARTITION_STATES.name: 2, QUARANTINED_ROWS.name: 2,
+    }  # fmt: skip
+    told = json.loads(outcome.to_pylist()[0]["outcome"])
+    assert outcome.to_pylist()[0]["_table"] == OUTCOMES.name
+    assert told["broken"] == {"partition_states.brokers-registered": 1, "partition_states.not-null": 1}
+    assert {row["cluster"] for row in rows} == {"c"}
