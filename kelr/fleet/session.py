@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kelr.errors import ConnectError, UnsupportedError, UsageError
 from kelr.fleet.java import java_for_spark
+from kelr.fleet.travel import send
 from kelr.sources.connection import address_text
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _OF_OURS = {
 }
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Where ``spark-submit`` says how to reach the JVM that it has started."""
+_PYTHON = "spark.pyspark.python"
+"""Which Python workers run."""
 _OUTPUTS = (1, 2)
 _LINES_SHOWN = 20
 _EVERY_S = 0.2
@@ -76,6 +79,7 @@ def running_session(
     """
     session, ours = _session(master, remote, settings or {})
     try:
+        send(session)
         with _counting(session, progress):
             yield session
     finally:
@@ -97,11 +101,14 @@ def fleet_session(
         settings: more of Spark's settings, which go before kelr's, but for those that results hang on.
 
     Raises:
-        UnsupportedError: PySpark is not installed, there is no Java that it runs on, or it does not start.
+        UnsupportedError: PySpark is not installed, there is no Java that it runs on, it does not start, or workers
+            of a cluster cannot run kelr.
         ConnectError: the Spark Connect server does not answer.
         UsageError: a master beside that of ``spark-submit``, or a remote that is no address.
     """
-    return _session(master, remote, settings or {})[0]
+    session, _ = _session(master, remote, settings or {})
+    send(session)
+    return session
 
 
 def _session(master: str | None, remote: str | None, settings: Mapping[str, str]) -> tuple[SparkSession, bool]:
@@ -141,6 +148,9 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         # Without this a worker is whatever is called python3 here, which need not have what this one has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if (python := settings.get(_PYTHON)) is not None:
+        # Spark's own launcher reads that setting, for the drivers that it starts.
+        os.environ["PYSPARK_PYTHON"] = python
     for name, value in {**_OF_OURS, **(_ON_THIS_MACHINE if local else {}), **settings, **_ALWAYS}.items():
         builder = builder.config(name, value)
     interrupted = signal.getsignal(signal.SIGINT)

@@ -12,12 +12,12 @@ tagged fields; MessageDataGenerator.
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
@@ -43,7 +43,6 @@ _NUMBERS = {
     "int64": "q",
     "float64": "d",
 }
-_SCHEMAS = Path(__file__).parent / "schemas"
 
 
 def _cached(function: F) -> F:
@@ -190,7 +189,9 @@ def message_class(name: str) -> type[Message]:
     Raises:
         FileNotFoundError: there is no such schema.
     """
-    schema = json.loads(re.sub(r"(?m)^\s*//.*$", "", (_SCHEMAS / f"{name}.json").read_text("utf-8")))
+    # Not by a path: Spark's workers have kelr in an archive.
+    text = (pkgutil.get_data(__name__, f"schemas/{name}.json") or b"").decode()
+    schema = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
     commons = {one["name"]: one["fields"] for one in schema.get("commonStructs", ())}
     attributes = {
         "NAME": name,
