@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     place = tmp_path_factory.mktemp("spark")
     settings = {
-        "spark.sql.shuffle.partitions": "4",
-        "spark.default.parallelism": "4",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
         "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         # A handful of rows is not worth what compiling a plan for them costs.
