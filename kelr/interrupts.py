@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
@@ -25,8 +25,6 @@ GRACE_S = 2.0
 """How long a run that is interrupted has to put away what it holds, unless it takes the interrupt (`taken`)."""
 _AGAIN_S = 0.005
 """How long after it was held back or lost an interrupt is raised again."""
-_LAST_S = 0.5
-"""How long `before_the_end` may take."""
 _SAME_PRESS_S = 0.1
 """Nobody presses Ctrl-C twice in that time; a program that passes on what the terminal has sent us too does."""
 
@@ -46,7 +44,6 @@ class _Interrupts:
         """One came, and nobody has taken it."""
         self.lost = False
         """It has to be raised yet, or again."""
-        self.before_end: Callable[[], object] = _nothing
         self._count = 0
         self._at = -_SAME_PRESS_S
         self._again = False
@@ -67,7 +64,7 @@ class _Interrupts:
             return False
         self._at = now
         if self.pending:
-            self.end()
+            end_at_once()
         self.pending = True
         self._count += 1
         # Not a threading.Thread: its locks may be held by what is interrupted here.
@@ -79,30 +76,11 @@ class _Interrupts:
         deadline = time.monotonic() + GRACE_S
         while self.pending and self._count == count:
             if time.monotonic() > deadline:
-                self.end()
+                end_at_once()
             time.sleep(_AGAIN_S)
             if self.lost:
                 self._again = True
                 signal.pthread_kill(_main_thread(), signal.SIGINT)  # wakes a main thread that waits, too
-
-    def end(self) -> NoReturn:
-        """End the process."""
-        done: list[None] = []
-
-        def before_end() -> None:
-            with suppress(Exception):
-                self.before_end()
-            done.append(None)
-
-        _thread.start_new_thread(before_end, ())  # it may hang too
-        deadline = time.monotonic() + _LAST_S
-        while not done and time.monotonic() < deadline:
-            time.sleep(_AGAIN_S)
-        end_at_once()
-
-
-def _nothing() -> None:
-    pass
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -153,12 +131,6 @@ def taken() -> None:
 def is_pending() -> bool:
     """Whether an interrupt has come that nobody took: what goes wrong then may be its doing."""
     return _interrupts.pending
-
-
-def before_the_end(do: Callable[[], object]) -> Callable[[], object]:
-    """From here on this is done before the process is ended in spite of all, in some thread; what it was until now."""
-    outside, _interrupts.before_end = _interrupts.before_end, do
-    return outside
 
 
 def _elsewhere() -> bool:

@@ -7,6 +7,7 @@ only a cluster that cannot be reached at all raises.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -56,6 +57,21 @@ Progress = Callable[[int, int], None]
 
 CUT_SHORT = "which may not be its end: not all of it could be read"
 """Behind the name of a metadata log that is damaged: in every document, and in the header of a snapshot made of it."""
+
+
+class Closes(ABC):
+    """Closed at the end of a `with`."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Source(Protocol):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from kelr.errors import UsageError
 from kelr.model import (
@@ -19,13 +17,13 @@ from kelr.model import (
     TopicPartition,
     Unheard,
 )
-from kelr.sources.base import Page, Progress
+from kelr.sources.base import Closes, Page, Progress
 from kelr.sources.paging import paginate
 
 NOT_IN_SNAPSHOT = "not in the snapshot"
 
 
-class MemorySource:
+class MemorySource(Closes):
     """Answers every question from one `Snapshot`; what the snapshot lacks comes as a value that says so."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -83,14 +81,6 @@ class MemorySource:
 
     def close(self) -> None:
         self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open(self) -> Snapshot:
         if self._closed:

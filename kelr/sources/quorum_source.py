@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from kelr.errors import RefusedError
 from kelr.model import (
@@ -20,7 +18,7 @@ from kelr.model import (
 from kelr.replay.image import MetadataImage
 from kelr.replay.quorum import QuorumTracker
 from kelr.replay.snapshots import cluster_of_image
-from kelr.sources.base import Page, Progress, Registrations, Source, silence_of
+from kelr.sources.base import Closes, Page, Progress, Registrations, Source, silence_of
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.moments import Moment, time_text
 from kelr.sources.metadata_log.replaying import check_understood, replay
@@ -153,7 +151,7 @@ def _another_topic(on_record: PartitionState, state: PartitionState) -> bool:
     return None not in {on_record.topic_id, state.topic_id} and on_record.topic_id != state.topic_id
 
 
-class QuorumSource:
+class QuorumSource(Closes):
     """Answers as `source` does, and tells quorums from a metadata log of the same cluster.
 
     Args:
@@ -252,14 +250,6 @@ class QuorumSource:
         finally:
             if self._on_close is not None:
                 self._on_close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def without_log(source: Source) -> Source:

@@ -11,8 +11,7 @@ import gzip
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kelr import __version__
 from kelr.durable import whole_file
@@ -28,7 +27,7 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
-from kelr.sources.base import CUT_SHORT, LogFilter, Page, Progress, Source, quorums_of
+from kelr.sources.base import CUT_SHORT, Closes, LogFilter, Page, Progress, Source, quorums_of
 from kelr.sources.memory import NOT_IN_SNAPSHOT, saved_answers
 from kelr.sources.paging import paginate
 from kelr.sources.saved_gaps import Gaps
@@ -144,7 +143,7 @@ def save_snapshot(
     return SavedSnapshot(saved, tuple(errors), tuple(gaps.sentences()))
 
 
-class SnapshotFileSource:
+class SnapshotFileSource(Closes):
     """A snapshot file as a `Source`; holds none of it but the header and what stands beside the page being read.
 
     Questions about the partitions of the page that `pages` gave last are answered from what was read with it; any
@@ -276,14 +275,6 @@ class SnapshotFileSource:
 
     def close(self) -> None:
         self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open(self) -> SnapshotReader:
         if self._closed:

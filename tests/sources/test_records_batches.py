@@ -68,7 +68,6 @@ def test_the_header_holds_what_was_written() -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4_000, 1, 7)
     assert header.transactional
     assert not header.control
-    assert not header.has_delete_horizon
     assert header.compression is Compression.NONE
     assert header.timestamp_type is TimestampType.CREATE_TIME
     assert header.size_bytes == len(batch())

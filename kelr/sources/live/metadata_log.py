@@ -11,11 +11,9 @@ Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import Self
 
 from kelr.replay.records import RecordBatch
-from kelr.sources.base import Progress
+from kelr.sources.base import Closes, Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.active_controller import ActiveController
 from kelr.sources.live.client import Client
@@ -23,7 +21,7 @@ from kelr.sources.live.metadata_reading import Reading
 from kelr.sources.live.transport import Transport
 
 
-class LiveMetadataLog:
+class LiveMetadataLog(Closes):
     """Reads the metadata log of a live cluster; a context manager. Nothing is sent before the first question.
 
     Args:
@@ -102,14 +100,6 @@ class LiveMetadataLog:
         if self._transport is not None:
             self._transport.close()
         self._transport = self._controller = self._reading = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _new_reading(self) -> Reading:
         controller = self._reached()

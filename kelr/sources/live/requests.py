@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kelr.model import ElectionType
 
 DESCRIBE_TOPIC_PARTITIONS_KEY = 75
-METADATA_KEY = 3
 API_VERSIONS_KEY = 18
 IDS_CHECKED = 5
 """The version of ApiVersions from which on a broker checks whom the request is meant for (KIP-1242, Kafka 4.4)."""

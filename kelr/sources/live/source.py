@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kelr.errors import UsageError
 from kelr.model import (
@@ -15,7 +14,7 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
-from kelr.sources.base import Page, Progress
+from kelr.sources.base import Closes, Page, Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE
 from kelr.sources.live.any_broker import AnyBroker
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from kelr.sources.live.tail import TailReader
 
 
-class LiveSource:
+class LiveSource(Closes):
     """A cluster, asked over its brokers' Kafka protocol. Nothing is sent before the first question.
 
     Args:
@@ -214,14 +213,6 @@ class LiveSource:
         self._closed = True
         if self._transport is not None:
             self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _reached(self) -> tuple[Transport, AnyBroker]:
         self._check_open()

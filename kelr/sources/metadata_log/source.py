@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from kelr.errors import UsageError
 from kelr.model import (
@@ -19,7 +17,7 @@ from kelr.model import (
     Unheard,
 )
 from kelr.replay.snapshots import Described, cluster_of_image, first_partition_replicas
-from kelr.sources.base import CUT_SHORT, Page, Progress
+from kelr.sources.base import CUT_SHORT, Closes, Page, Progress
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.moments import Moment, time_text
 from kelr.sources.metadata_log.replaying import Observer, check_understood, replay
@@ -30,7 +28,7 @@ NOT_IN_LOG = "not in the metadata log"
 NO_LOGS = "the metadata log says nothing of what replicas hold"
 
 
-class MetadataLogSource:
+class MetadataLogSource(Closes):
     """The state at a moment of a metadata log, which is replayed once, when this is made.
 
     What the replicas' logs hold is on no record: every answer about them is `NOT_ASKED`. Configs are those on record;
@@ -141,14 +139,6 @@ class MetadataLogSource:
         if not self._closed:
             self._closed = True
             self._on_close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open(self) -> None:
         if self._closed:

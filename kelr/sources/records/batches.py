@@ -34,7 +34,6 @@ _COMPRESSION_BITS = 0x07
 _LOG_APPEND_TIME_BIT = 0x08
 _TRANSACTIONAL_BIT = 0x10
 _CONTROL_BIT = 0x20
-_DELETE_HORIZON_BIT = 0x40
 
 
 class Compression(IntEnum):
@@ -70,7 +69,7 @@ class BatchHeader:
     attributes: int
     last_offset_delta: int = 0
     base_timestamp_ms: int | None = None
-    """What the records' timestamps are counted from; with `has_delete_horizon` when its markers may be removed."""
+    """What the records' timestamps are counted from; with attribute bit 0x40 when its markers may be removed."""
     max_timestamp_ms: int | None = None
     producer_id: int | None = None
     """None for a producer that is neither idempotent nor transactional."""
@@ -119,10 +118,6 @@ class BatchHeader:
     def control(self) -> bool:
         """Whether it holds markers and no records of users."""
         return bool(self.attributes & _CONTROL_BIT)
-
-    @property
-    def has_delete_horizon(self) -> bool:
-        return bool(self.attributes & _DELETE_HORIZON_BIT)
 
 
 class StopKind(StrEnum):
