@@ -16,8 +16,8 @@ from tests.histories.history import play
 from tests.histories.shrink import shrunk
 from tests.histories.sometimes import missed, wanted
 
-SAMPLE = 1500
-"""`make histories` plays more. Every planted defect (`test_teeth.py`) is found within 1,000."""
+SAMPLE = 3000
+"""`make histories` plays more."""
 
 
 @pytest.mark.parametrize("part", range(10))
