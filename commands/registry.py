@@ -68,7 +68,7 @@ def load(registered: Registered) -> Any:
 def commands_with(option: str) -> list[str]:
     """The commands that take an option: for who typed it behind another one. Their modules are all imported."""
     found: list[str] = []
-    left = [((one.name,), load(one)) for one in COMMANDS]
+    left: list[tuple[tuple[str, ...], Any]] = [((one.name,), load(one)) for one in COMMANDS]
     while left:
         path, command = left.pop(0)
         left[:0] = [((*path, name), inner) for name, inner in getattr(command, "commands", {}).items()]
