@@ -35,8 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong: list[Played] = []
     reached: Counter[str] = Counter()
     with multiprocessing.Pool(given.jobs, maxtasksperchild=_RENEWED) as pool:
-        for played in pool.imap_unordered(play, seeds, chunksize=_TOGETHER):
+        for count, played in enumerate(pool.imap_unordered(play, seeds, chunksize=_TOGETHER), start=1):
             reached.update(played.reached)
+            if count % ENOUGH == 0:
+                print(f"{count:,} played, {len(wrong)} wrong", file=sys.stderr, flush=True)
             if given.trace:
                 print("\n".join(played.trace))
             if played.wrong:
