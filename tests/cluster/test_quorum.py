@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kelr.commands.main import main
-from kelr.lab import Lab, LabSpec
+from kelr.lab import Lab, LabSpec, nodes
 from kelr.lab.nodes import HOST, NodePaths
 from kelr.quorum.assess import Matter, Verdict, assess
 from kelr.quorum.reading import read_collections
@@ -33,6 +33,31 @@ FIRST, SECOND, THIRD = 100, 101, 102
 def lab(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     spec = LabSpec(kafka=request.param, controllers=3, brokers=2, min_isr=1)
+    with Lab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as up:
+        yield up
+
+
+@pytest.fixture
+def static_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """As `lab`, with kraft.version 0: every node's file names the voters (controller.quorum.voters)."""
+    made = nodes.node_properties
+
+    def properties(spec: LabSpec, node: int, ports: Mapping[int, int], data: Path) -> dict[str, str]:
+        found = made(spec, node, ports, data)
+        del found["controller.quorum.bootstrap.servers"]
+        voters = ",".join(f"{one}@{HOST}:{ports[one]}" for one in spec.controller_ids)
+        return {**found, "controller.quorum.voters": voters}
+
+    def formatted(lab: Lab, users: Sequence[str]) -> None:
+        for node in lab.controllers:
+            file = str(NodePaths.of(lab.directory, node).properties)
+            done = lab.stock_tool("kafka-storage.sh", "format", "-t", lab._state.cluster_id, "-c", file, *users)
+            assert done.returncode == 0, done.stderr
+
+    monkeypatch.setattr(nodes, "node_properties", properties)
+    monkeypatch.setattr(Lab, "_format_controllers", formatted)
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    spec = LabSpec(kafka="4.3.1", controllers=3, brokers=2, min_isr=1)
     with Lab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as up:
         yield up
 
@@ -176,6 +201,39 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(lab: Lab) ->
     voters = written_voters(lab)
     assert len(voters) == 3  # kelr's one, and Kafka's two of add-controller
     assert all(raw == again for raw, again in voters)
+
+
+def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(static_lab: Lab) -> None:
+    """Row 2 with kraft.version 0: the new controller is alone in its own list of voters; brokers keep theirs."""
+    lab = static_lab
+    create(lab, "orders")
+    traffic = Traffic(lab, "orders")
+    traffic.start()
+    processes = {broker: lab._process(broker) for broker in lab.brokers}
+    for node in lab.controllers:
+        lab.kill_controller(node)
+        shutil.rmtree(lab.data_directory(node))
+    collection = collect(lab, "brokers.kelr-quorum", *lab.brokers)
+    found = read_collections([collection])
+    assessment = assess(found.copies, found.disks)
+    assert (assessment.kraft_version, assessment.matter) == (0, Matter.LOST)
+    assert [one.node for one in assessment.voters] == [FIRST, SECOND, THIRD]
+    rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
+    properties = NodePaths.of(lab.directory, FIRST).properties
+    ports = {node: lab.port(node) for node in lab.controllers}
+    every = ",".join(f"{node}@{HOST}:{port}" for node, port in ports.items())
+    text = properties.read_text()
+    assert every in text
+    properties.write_text(text.replace(every, f"{FIRST}@{HOST}:{ports[FIRST]}"))
+    start(lab, FIRST)
+    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    create(lab, "after")
+    traffic.stop()
+    assert traffic.failed == []
+    assert len(traffic.acknowledged) > 100
+    assert set(traffic.acknowledged) <= read_all(lab, "orders")
+    assert {broker: lab._process(broker) for broker in lab.brokers} == processes
+    assert not [path for broker in lab.brokers for path in lab.data_directory(broker).glob("*-stray")]
 
 
 def test_a_controller_that_lagged_is_stale_and_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
