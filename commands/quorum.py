@@ -1,4 +1,4 @@
-"""``kelr quorum``: collect, explain, plan, apply, undo."""
+"""``kelr quorum``: collect, explain, plan, apply, verify, undo."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import on_this_machine, open_output
+from kelr.commands.options import on_cluster, on_this_machine, open_output, open_session
 from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(
@@ -189,6 +189,44 @@ def _ids(given: list[str] | None) -> frozenset[int]:
     if wrong is not None:
         raise UsageError(f"{wrong!r} is no node id", next_step="give ids with commas between, such as 100,101")
     return frozenset(map(int, texts))
+
+
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "something is not as planned",
+            ExitCode.PARTLY_DONE: "nothing is wrong, and something could not be looked at",
+        }
+    )
+)
+def verify(
+    ctx: typer.Context,
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that was carried out.")],
+    collections: Annotated[
+        list[Path], typer.Argument(metavar="OUT", help="The files of `kelr quorum collect` that it was made of.")
+    ],
+    *,
+    node_dir: Annotated[
+        list[Path] | None,
+        typer.Option("--node-dir", metavar="PATH", help="A broker's log directory on this machine: look for -stray."),
+    ] = None,
+) -> None:
+    """Check a rescue: leader, voters, followers, topics, metadata, files.
+
+    It asks through brokers (-b). On the new controller's host it compares the log
+    with the planned bytes; with --node-dir it looks for directories that brokers
+    have set aside since. What could not be looked at is said.
+
+    Examples:
+      kelr quorum verify rescue.json *.kelr-quorum -b kafka-1:9092
+      kelr quorum verify rescue.json *.kelr-quorum --node-dir /data/1 -b kafka-1:9092
+    """
+    session = open_session(ctx)
+    from kelr.commands.quorum_plan import verify_rescue  # noqa: PLC0415 - not for --help
+
+    code = verify_rescue(session, plan_file, collections, tuple(node_dir or ()))
+    if code is not ExitCode.DONE:
+        raise typer.Exit(code)
 
 
 @app.command(**on_this_machine({ExitCode.REFUSED: "the new controller has started, or there is nothing to undo"}))

@@ -1,12 +1,14 @@
-"""What ``kelr quorum plan`` and ``apply`` do once their options are read; loaded only when they run."""
+"""What ``kelr quorum plan``, ``apply`` and ``verify`` do once their options are read; loaded only when they run."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from kelr.commands.session import now_ms
+from kelr.commands.session import Session, now_ms
+from kelr.errors import ExitCode
 from kelr.lab.nodes import new_kafka_uuid
+from kelr.model import Selection
 from kelr.quorum.apply import (
     Statement,
     apply_plan,
@@ -18,10 +20,14 @@ from kelr.quorum.apply import (
 )
 from kelr.quorum.assess import assess
 from kelr.quorum.plan import PlanRequest, make_plan, read_plan, write_plan
-from kelr.quorum.reading import read_collections
+from kelr.quorum.reading import Collected, read_collections
+from kelr.quorum.verify import Seen, ask_quorum, check_rescue, log_is_same
 from kelr.recovery.places import state_directory
+from kelr.sources.disk import read_brokers
+from kelr.sources.disk.names import Kind
 from kelr.view.output import Output
 from kelr.view.quorum_plan import show_applied, show_plan
+from kelr.view.quorum_verify import show_verified
 
 
 def plan_rescue(
@@ -51,3 +57,41 @@ def apply_rescue(
     check_addresses(plan, probe_address)
     applied = apply_plan(plan, archive, place, state_directory=state_directory(), now_ms=now_ms())
     show_applied(output, plan, applied)
+
+
+def verify_rescue(
+    session: Session, plan_file: Path, collections: Sequence[Path], node_directories: Sequence[Path]
+) -> ExitCode:
+    """Look at the cluster, and at what of it is on this host; gives how the command ends."""
+    plan, collected = read_plan(plan_file), read_collections(collections)
+    archive, place = archive_of(plan, collected)
+    image = next(one.image for one in collected.copies if one.node == plan.source.node)
+    source = session.source()
+    topics: dict[str, str | None] = {}
+    leaderless = 0
+    for page in source.pages(Selection()):
+        for state in page.partitions:
+            topics[state.topic] = state.topic_id
+            leaderless += state.leader is None
+    seen = Seen(
+        quorum=ask_quorum(session.settings.connection(), clock_ms=now_ms()),
+        cluster=source.cluster(),
+        topics=topics,
+        leaderless=leaderless,
+        log_same=log_is_same(plan, archive, place),
+        set_aside=_set_aside_since(collected, node_directories) if node_directories else None,
+    )
+    checks = list(check_rescue(plan, image, seen))
+    show_verified(session.output, checks, leaderless)
+    if any(one.passed is False for one in checks):
+        return ExitCode.FOUND
+    return ExitCode.PARTLY_DONE if any(one.passed is None for one in checks) else ExitCode.DONE
+
+
+def _set_aside_since(collected: Collected, directories: Sequence[Path]) -> tuple[str, ...]:
+    """Directories of replicas that brokers have renamed since they were collected."""
+    before = {path for disk in collected.disks for path in disk.set_aside}
+    disks = read_brokers([path.absolute() for path in directories], checksums=False, lineage=False, clock_ms=now_ms)
+    found = (one.path for disk in disks for one in disk.unused if one.kind is not Kind.FUTURE)
+    known = {Path(path).name for path in before}
+    return tuple(path for path in found if Path(path).name not in known)

@@ -113,9 +113,11 @@ def _after(plan: QuorumPlan) -> Iterator[str]:
             f"Brokers whose controller.quorum.voters has {target.node}@{address} follow it as they are; restart others"
             f" with controller.quorum.voters={target.node}@{address}"
         )
-    yield f"See that it leads: kafka-metadata-quorum.sh --bootstrap-controller {address} describe --status"
-    yield "Look for new -stray and -delete directories of brokers; if there are any, stop those brokers at once"
-    yield "kelr explain -b BROKER: partitions that have no leader"
+    yield "See that it leads and nothing is lost: kelr quorum verify PLAN OUT -b BROKER"
+    yield (
+        "On each broker's host: kelr quorum verify PLAN OUT --node-dir PATH -b BROKER. If it finds -stray or -delete"
+        " directories, stop that broker at once"
+    )
     if plan.kraft_version > 0:
         yield (
             f"Grow to three, for each further controller: kafka-storage.sh format -t {plan.cluster_id} -c FILE"

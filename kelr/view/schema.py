@@ -389,12 +389,13 @@ def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
 
 def _quorum(name: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
-        from kelr.view import quorum, quorum_plan  # noqa: PLC0415
+        from kelr.view import quorum, quorum_plan, quorum_verify  # noqa: PLC0415
 
         views: Mapping[str, View[Any]] = {
             "collection": quorum.collected_view(),
             "copies": quorum.copies_view(),
             "plan": quorum_plan.plan_view(),
+            "verification": quorum_verify.verify_view(),
         }
         return document_schema(views[name])
 
@@ -446,6 +447,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "quorum-collection": _quorum("collection"),
     "quorum-copies": _quorum("copies"),
     "quorum-plan": _quorum("plan"),
+    "quorum-verification": _quorum("verification"),
     **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test")},
     **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report")},
 }

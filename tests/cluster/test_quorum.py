@@ -138,6 +138,12 @@ def rescue(lab: Lab, collections: Sequence[Path], missing: str) -> None:
     assert main(["quorum", "apply", plan, *files, *stated]) == 0
 
 
+def verify(lab: Lab, *collections: Path) -> int:
+    words = ["quorum", "verify", str(lab.directory.parent / "plan.json"), *map(str, collections)]
+    directories = [word for broker in lab.brokers for word in ("--node-dir", str(lab.data_directory(broker)))]
+    return main([*words, *directories, *lab.connection])
+
+
 def grow(lab: Lab, node: int) -> None:
     shutil.rmtree(lab.data_directory(node), ignore_errors=True)
     properties = str(NodePaths.of(lab.directory, node).properties)
@@ -186,8 +192,14 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(lab: Lab) ->
     assert (assessment.matter, assessment.best.verdict) == (Matter.LOST, Verdict.LOWER_BOUND)
     assert main(["quorum", "explain", str(collection)]) == 1
     rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
+    assert verify(lab, collection) == 1  # nobody leads yet
     start(lab, FIRST)
     lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    assert verify(lab, collection) == 0
+    stray = lab.data_directory(1) / "orders-7.5a5f7d6b2f5b4b2d8f2b-stray"
+    stray.mkdir()
+    assert verify(lab, collection) == 1
+    stray.rmdir()
     create(lab, "after")
     grow(lab, SECOND)
     grow(lab, THIRD)
@@ -227,6 +239,7 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(static_lab: La
     properties.write_text(text.replace(every, f"{FIRST}@{HOST}:{ports[FIRST]}"))
     start(lab, FIRST)
     lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    assert verify(lab, collection) == 0
     create(lab, "after")
     traffic.stop()
     assert traffic.failed == []

@@ -152,8 +152,9 @@ def test_a_plan_says_what_it_makes_and_what_follows(planned: str, tmp_path: Path
         "2. Start the new controller with these configs: process.roles=controller node.id=100"
         " listeners=CONTROLLER://c100:9093 controller.listener.names=CONTROLLER"
         f" controller.quorum.bootstrap.servers=c100:9093 log.dirs={tmp_path}/c",
-        "3. See that it leads: kafka-metadata-quorum.sh --bootstrap-controller c100:9093 describe --status",
-        "4. Look for new -stray and -delete directories of brokers; if there are any, stop those brokers at once",
+        "3. See that it leads and nothing is lost: kelr quorum verify PLAN OUT -b BROKER",
+        "4. On each broker's host: kelr quorum verify PLAN OUT --node-dir PATH -b BROKER. If it finds -stray or"
+        " -delete directories, stop that broker at once",
     ]
 
 

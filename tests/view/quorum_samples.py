@@ -10,10 +10,12 @@ from kelr.quorum.archive import CollectedFile, CollectedNode
 from kelr.quorum.assess import Verdict, assess
 from kelr.quorum.copies import NO_EPOCH, Batches, MetadataCopy
 from kelr.quorum.plan import QuorumPlan, Source, Target
+from kelr.quorum.verify import Checked
 from kelr.replay.image import MetadataImage
 from kelr.view.output import Output
 from kelr.view.quorum import show_assessment, show_collected
 from kelr.view.quorum_plan import show_plan
+from kelr.view.quorum_verify import show_verified
 from tests.quorum.raft import Quorum
 
 _NODE = CollectedNode(
@@ -76,6 +78,11 @@ def plan(output: Output) -> None:
         "plan.json",
         ["all.kelr-quorum"],
     )
+
+
+def verified(output: Output) -> None:
+    checks = [Checked("leader", True, "é"), Checked("topics", False, "missing"), Checked("files", None, "not read")]
+    show_verified(output, checks, 3)
 
 
 QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {

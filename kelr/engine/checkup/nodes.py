@@ -59,7 +59,8 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         return
     yield of.NO_CONTROLLER.finding(
         f"no controller answers ({silence})",
-        caution="look at the controllers' server logs, and start them until a majority runs",
+        caution="look at the controllers' server logs, and start them until a majority runs; if a majority is lost for"
+        " good, start none: kelr quorum collect, on each host",
     )
     for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.BROKER_FENCED):
         yield check.not_checked(f"no controller answers ({silence}): brokers tell what they knew last")

@@ -1,0 +1,160 @@
+"""Whether a rescued quorum is what the plan promised: who leads, who follows, and that nothing of the copy is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.engine.words import brokers as broker_words
+from kelr.engine.words import joined, plural
+from kelr.errors import ConnectError
+from kelr.files import FILES
+from kelr.model import BrokerStatus, Cluster
+from kelr.model.checkup import NotRead, Quorum
+from kelr.quorum.apply import FileHolder
+from kelr.quorum.archive import LOG_DIRECTORY, Archive
+from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
+from kelr.replay.image import MetadataImage
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import requests
+from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.bootstrap import reach
+from kelr.sources.live.checkup_answers import quorum_of
+from kelr.sources.live.client import Client
+
+MOST_BEHIND = 100
+"""Records that a broker may be behind the leader: a NoOpRecord comes every half second, and an answer takes a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One thing that was looked at."""
+
+    check: str
+    passed: bool | None
+    """None: it could not be looked at."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a cluster tells after a rescue."""
+
+    quorum: Quorum | NotRead
+    cluster: Cluster
+    topics: Mapping[str, str | None]
+    """Name to id, of all topics."""
+    leaderless: int
+    log_same: bool | None = None
+    """Whether the new controller's log begins with the planned bytes; None: its directory is not on this host, or its
+    first segment is gone since."""
+    set_aside: tuple[str, ...] | None = None
+    """New ``-stray`` and ``-delete`` directories of brokers on this host; None: no broker's directory was named."""
+
+
+def ask_quorum(settings: ConnectionSettings, *, clock_ms: int) -> Quorum | NotRead:
+    """Who leads, votes and follows, as the controller that leads tells through any broker. Raises ConnectError."""
+    with_client = Client(settings)
+    try:
+        first, _ = reach(with_client, settings)
+        others = [node for node in with_client.bootstrap_nodes() if node != first]
+        asked = AnyBroker(with_client, [first, *others], timeout_s=settings.timeout_s)
+        try:
+            answer = asked.ask(requests.describe_quorum)
+        except ConnectError as error:
+            return NotRead(error.message)
+        return quorum_of(answer, asked_ms=clock_ms, answered_ms=clock_ms)
+    finally:
+        with_client.close()
+
+
+def log_is_same(plan: QuorumPlan, archive: Archive, place: str) -> bool | None:
+    """Whether the new controller's log begins with every byte that was planned: topics, configs, ACLs, SCRAM
+    credentials and features with it. None where that cannot be told on this host."""
+    directory = Path(plan.target.directory)
+    for name, (content, size_bytes, behind) in log_files(plan, archive, place).items():
+        if not name.startswith(f"{LOG_DIRECTORY}/") or not name.endswith(".log"):
+            continue
+        try:
+            now = FileHolder(directory / name, FILES)
+            wanted = digest_of_file(content, size_bytes, behind)
+            if (
+                now.size_bytes < size_bytes + len(behind)
+                or digest_of_file(now, size_bytes + len(behind), b"") != wanted
+            ):
+                return False
+        except OSError:
+            return None
+    return True
+
+
+def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator[Checked]:
+    """Each thing that the rescue promised, in the order in which it matters; pure.
+
+    Args:
+        image: what the copy says that the plan was made of.
+    """
+    yield from _quorum(plan, image, seen.quorum)
+    yield _unfenced(image, seen.cluster)
+    yield _topics(image, seen.topics)
+    same = seen.log_same
+    yield Checked(
+        "metadata",
+        same,
+        "the log begins with every planned byte: configs, ACLs, SCRAM, features"
+        if same
+        else "not read: run this on the new controller's host"
+        if same is None
+        else "the controller's log does not begin with the planned bytes",
+    )
+    yield _set_aside(seen.set_aside)
+
+
+def _quorum(plan: QuorumPlan, image: MetadataImage, quorum: Quorum | NotRead) -> Iterator[Checked]:
+    if isinstance(quorum, NotRead):
+        yield Checked("leader", False, f"no controller that leads answers: {quorum.why}")
+        yield Checked("followers", None, "no controller that leads answers")
+        return
+    voters = [one.node for one in quorum.voters]
+    leads = f"controller {quorum.leader} leads in epoch {quorum.leader_epoch}; voters {joined(voters)}"
+    newer = quorum.leader_epoch >= plan.epoch and plan.target.node in voters
+    yield Checked("leader", newer, leads if newer else f"{leads}: not the planned one, above epoch {plan.epoch}")
+    ends = {one.node: one.log_end for one in (*quorum.voters, *quorum.observers)}
+    end = ends.get(quorum.leader) or 0
+    behind = [one for one in sorted(image.brokers) if (ends.get(one) or 0) < max(plan.source.end, end - MOST_BEHIND)]
+    if behind:
+        yield Checked("followers", False, f"{broker_words(behind)} not up to offset {end} of the metadata log")
+    else:
+        yield Checked("followers", True, f"{plural(len(image.brokers), 'broker')} up to offset {end}")
+
+
+def _unfenced(image: MetadataImage, cluster: Cluster) -> Checked:
+    known = {one.id: one.status for one in cluster.brokers}
+    away = [one for one in sorted(image.brokers) if known.get(one) is not BrokerStatus.LIVE]
+    if away:
+        return Checked("brokers", False, f"not live: {broker_words(away)}")
+    return Checked("brokers", True, f"{plural(len(image.brokers), 'broker')} live")
+
+
+def _topics(image: MetadataImage, topics: Mapping[str, str | None]) -> Checked:
+    wrong = sorted(
+        one.name
+        for one in image.topics.values()
+        if one.name not in topics or topics[one.name] not in {None, one.topic_id}
+    )
+    if wrong:
+        named = ", ".join(wrong[:10]) + (f" and {len(wrong) - 10} more" if wrong[10:] else "")
+        return Checked("topics", False, f"missing, or of another id than in the copy: {named}")
+    return Checked("topics", True, f"{plural(len(image.topics), 'topic')} of the copy, each with its id")
+
+
+def _set_aside(found: Sequence[str] | None) -> Checked:
+    if found is None:
+        return Checked("files", None, "not read: name brokers' directories with --node-dir, on their hosts")
+    if found:
+        more = f" and {len(found) - 1} more" if found[1:] else ""
+        return Checked(
+            "files", False, f"stop this broker now, its files go within file.delete.delay.ms: {found[0]}{more}"
+        )
+    return Checked("files", True, "no new -stray or -delete directory")
