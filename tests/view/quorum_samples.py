@@ -89,4 +89,5 @@ QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {
     "quorum-collection": collection,
     "quorum-copies": copies,
     "quorum-plan": plan,
+    "quorum-verification": verified,
 }
