@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from textual.events import Key
@@ -32,6 +32,7 @@ RECOVERY = RecoveryProgress("20231114-1", "recover apply", "ada@laptop", 40, 11,
 SILENT = Silence("no answer in time", BEGIN_MS)
 NEVER_HEARD = Silence("no answer in time", None)
 CANNOT = Trouble(SECOND_MS, "no broker answered any more within 10 s", "check that a broker is up")
+T = TypeVar("T")
 Does = Callable[[Pilot[bool]], Awaitable[None]]
 
 
@@ -82,6 +83,19 @@ def screen(shown: Shown, width: int, height: int, *keys: str) -> str:
     assert len(lines) <= height
     assert max(map(width_of, lines), default=0) <= width
     return text
+
+
+def seen_after(app: Fixed, see: Callable[[], T], *steps: str) -> list[T]:
+    """What is seen in the one app after the keys of each step."""
+    found = []
+
+    async def press(pilot: Pilot[bool]) -> None:
+        for keys in steps:
+            await presses(*keys.split())(pilot)
+            found.append(see())
+
+    played(app, 100, 30, press)
+    return found
 
 
 def after(app: Fixed, *keys: str) -> Fixed:
@@ -314,8 +328,8 @@ def test_no_list_is_cut_without_saying_so() -> None:
     assert f" {MOST_ROWS + 7:,} partitions by situation, the first {MOST_ROWS:,} of them " in told
     assert f" orders:{100 + MOST_ROWS - 1} " in told
     last = 100 + MOST_ROWS + 6
-    assert f" 1 of {MOST_ROWS + 7:,} hold 'orders:{last}' by situation " in screen(
-        many(MOST_ROWS + 7), 80, 24, "slash", *"orders", "colon", *str(last)
+    assert f" 1 of {MOST_ROWS + 7:,} hold 's:{last}' by situation " in screen(
+        many(MOST_ROWS + 7), 80, 24, "slash", "s", "colon", *str(last)
     )
 
 
@@ -400,15 +414,20 @@ def test_colours_are_shown_unless_they_are_not_wanted(monkeypatch: pytest.Monkey
 
 
 def test_moving_stays_in_the_list() -> None:
-    def chosen(*keys: str) -> str:
-        return str(after(Fixed(many(100)), *keys).partitions.chosen)
-
-    assert chosen() == chosen("up") == "orders:100"
-    assert chosen("down", "j", "k") == "orders:101"
-    assert chosen("end", "up") == chosen("G", "k") == "orders:198"
-    assert chosen("end", "down") == "orders:199"
-    assert chosen("end", "pageup", "g") == chosen("end", "home") == "orders:100"
-    assert chosen("pagedown") == chosen("space") > "orders:104"
+    app = Fixed(many(100))
+    chosen = {
+        "": "orders:100",
+        "up": "orders:100",
+        "down j k": "orders:101",
+        "end up": "orders:198",
+        "g G k": "orders:198",
+        "end down": "orders:199",
+        "end pageup g": "orders:100",
+        "end home": "orders:100",
+    }
+    *seen, by_page, by_space = seen_after(app, lambda: str(app.partitions.chosen), *chosen, "pagedown", "home space")
+    assert seen == [*chosen.values()]
+    assert by_page == by_space > "orders:104"
 
 
 def test_the_chosen_row_stays_with_its_partition_and_its_line_and_then_with_its_place() -> None:
@@ -445,10 +464,12 @@ def test_the_chosen_row_stays_with_its_partition_and_its_line_and_then_with_its_
 
 
 def test_sorting_comes_round_and_a_title_can_be_clicked() -> None:
-    titles = [
-        next(word for word in screen(at_first(), 100, 24, *["s"] * times).split() if word.endswith("^"))
-        for times in range(len(Sort) + 1)
-    ]
+    app = Fixed(at_first())
+
+    def title() -> str:
+        return next(word for word in text_of(app.export_screenshot()).split() if word.endswith("^"))
+
+    titles = seen_after(app, title, "", *["s"] * len(Sort))
     assert titles[0] == titles[-1] == "SITUATION^"
     assert len(set(titles)) == len(Sort)
 
@@ -459,24 +480,17 @@ def test_sorting_comes_round_and_a_title_can_be_clicked() -> None:
 
 
 def test_a_filter_is_typed_kept_and_ended() -> None:
-    def filtered(*keys: str) -> tuple[str, bool]:
-        app = Fixed(at_first())
-        typed: list[bool] = []
-
-        async def press(pilot: Pilot[bool]) -> None:
-            await presses(*keys)(pilot)
-            typed.append(app.filter.display and app.filter.has_focus)
-
-        played(app, 100, 24, press)
-        return app.wanted, typed[0]
-
-    typed = ("slash", "p", "a", "x", "backspace", "q")
-    assert filtered(*typed) == ("paq", True)
-    assert filtered(*typed, "enter") == ("paq", False)
-    assert filtered(*typed, "enter", "escape") == ("", False)
-    assert filtered(*typed, "escape") == ("", False)
-    assert filtered(*typed, "enter", "slash", "z", "escape") == ("paq", False)
-    assert filtered(*typed, "ctrl+u", "enter") == ("", False)
+    app = Fixed(at_first())
+    typed = "slash p a x backspace q"
+    seen = {
+        typed: ("paq", True),
+        "enter": ("paq", False),
+        "escape": ("", False),
+        f"{typed} escape": ("", False),
+        f"{typed} enter slash z escape": ("paq", False),
+        "slash ctrl+u enter": ("", False),
+    }
+    assert seen_after(app, lambda: (app.wanted, app.filter.display and app.filter.has_focus), *seen) == [*seen.values()]
 
 
 def test_keys_may_come_faster_than_they_are_looked_at() -> None:
@@ -530,9 +544,10 @@ def test_a_click_chooses_and_another_one_explains() -> None:
 
 
 def test_pausing_looking_and_ending() -> None:
-    assert "PAUSED" in screen(at_first(), 80, 24, "p")
-    assert "PAUSED" not in screen(at_first(), 80, 24, "p", "p")
-    assert after(Fixed(at_first()), "r").look_asked
+    app = Fixed(at_first())
+    paused = seen_after(app, lambda: "PAUSED" in text_of(app.export_screenshot()), "p", "p", "r")
+    assert paused == [True, False, False]
+    assert app.look_asked
     for keys in ("q", "enter q", "ctrl+q", "slash ctrl+q"):
         assert after(Fixed(at_first()), *keys.split()).return_code == 0
     for keys in ("ctrl+c", "enter ctrl+c", "slash x ctrl+c", "question_mark ctrl+c"):
