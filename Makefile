@@ -164,8 +164,9 @@ bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/whatif.py
 	$(UNSET) $(BIN)/python -m benchmarks.run
 
-measure: $(READY)  ## Measure the code: files, lines, functions, who imports whom
+measure: $(READY)  ## Measure the code: files, lines, functions, who imports whom, and how far two commands walk through it
 	$(UNSET) $(BIN)/python benchmarks/house.py
+	$(UNSET) $(BIN)/python -m benchmarks.walks
 
 # A million partitions of a simulated cluster; kcl is measured beside it where it is on the PATH.
 scale: $(READY)  ## Measure describe at scale; needs a quiet machine
