@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan, record_refused
 from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
+from kelr.recovery.fences import result_of
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
 from kelr.sources.ground import MACHINE
@@ -106,9 +107,9 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     require_live(session, dry_run=wanted.dry_run)
     plan = plan_for_this_cluster(session, wanted.path)
     source = source_with(session, wanted.logs)
-    plan = _in_time(session, plan, wanted)
     if wanted.topics:
         plan = plan_of_topics(plan, wanted.topics, wanted.path)
+    _require_in_time(session, plan, wanted)
     refuse_open(session, plan)
     if plan.elections:
         # Before the plan is checked: without READ its logs would seem to have changed.
@@ -155,17 +156,42 @@ def _show_before(session: Session, wanted: Wanted, checked: Checked, context: Pl
 # What is carried out.
 
 
-def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
+def _require_in_time(session: Session, plan: Plan, wanted: Wanted) -> None:
+    """Raises RefusedError."""
     late_s = (MACHINE.now_ms() - plan.expires_at_ms) // 1000
-    if late_s >= 0:
-        again = plan_again(plan, [one.address for one in plan.elections], wanted.path)
-        raise RefusedError(
-            f"plan expired {length_of_time(late_s * 1000)} ago; nothing changed",
-            why="the cluster may have changed since",
-            next_step=session.output.next_command(again),
-            code="plan-expired",
+    if late_s < 0:
+        return
+    again = plan_again(plan, [one.address for one in plan.elections], wanted.path)
+    error = RefusedError(
+        f"plan expired {length_of_time(late_s * 1000)} ago; nothing changed",
+        why="the cluster may have changed since",
+        next_step=session.output.next_command(again),
+        code="plan-expired",
+    )
+    if not (wanted.dry_run or _nobody_to_ask(session.output, wanted.given)):
+        _record_all_refused(session, plan, [*_refused_with(error, plan)], wanted.given)
+    raise error
+
+
+def _refused_with(error: KelrError, plan: Plan) -> Iterator[Applied]:
+    text = ": ".join(filter(None, (error.message.removesuffix("; nothing changed"), error.why)))
+    return (result_of(one, Ended.REFUSED, text=text) for one in plan.elections)
+
+
+def _record_all_refused(session: Session, plan: Plan, refused: Sequence[Applied], given: Consented) -> None:
+    """The audit lines of a run that elects nobody. Where they cannot be written that is said beside why it was refused,
+    as nothing was changed."""
+    try:
+        record_refused(
+            plan,
+            refused,
+            state_directory=state_directory(),
+            ground=MACHINE,
+            who=who_changes(session),
+            consented=given,
         )
-    return plan
+    except (UsageError, RefusedError) as error:
+        session.output.note(f"this refusal is not in the audit log: {error.message}")
 
 
 @nothing_changed_yet()
@@ -188,7 +214,9 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
     if part.elections:
         try:
             consented = ask_consent(session.output, part, wanted.given)
-        except RefusedError:
+        except RefusedError as not_confirmed:
+            refused = [*checked.refused, *_refused_with(not_confirmed, part)]
+            _record_all_refused(session, checked.plan, refused, wanted.given)
             if not session.output.format.for_people:
                 forced = any(one.consent is Consent.FORCE for one in part.elections)
                 following = None if forced else _flags(wanted, part)

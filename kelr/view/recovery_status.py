@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 STATUS_KIND = "kelr/recovery-status"
 PUT_RIGHT_KIND = "kelr/put-right"
 _WELL = "well"
+_NOTHING_HERE = "Nothing to repair of this machine's runs. A run elsewhere: kelr recover status PLAN"
+"""Without a plan the journals are all that is looked at, and they are this machine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def status_view() -> View[Standing]:
             Fact(
                 "clean",
                 "boolean",
-                "Whether nothing is left to repair. It says nothing of what the elections lost: `lost` does.",
+                "Whether nothing is left to repair; without a plan, by this machine's journals. It says nothing of what"
+                " the elections lost: `lost` does.",
             ),
             Fact("lost", "object", LOST_FACT),
             Fact("silence", "string?", SILENCE_FACT),
@@ -258,7 +261,7 @@ def _status_lines(layout: Layout, status: RecoveryStatus, standings: Sequence[St
         what = f"No order or config to repair; {partitions_in_words(len(not_led))} not led as planned."
         yield styled(what, Style.NOTICE)
     elif status.clean:
-        yield styled("Nothing to repair.", Style.GOOD)
+        yield styled("Nothing to repair." if status.plan_id is not None else _NOTHING_HERE, Style.GOOD)
     elif left:
         yield styled(f"{_counted(left)} not as they should be after what was begun.", Style.BAD)
 

@@ -350,8 +350,24 @@ def test_a_part_of_a_plan_is_applied_by_topic(kelr: Kelr, world: World) -> None:
 
 
 @pytest.mark.usefixtures("planned")
-def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, world: World) -> None:
+def test_without_consent_each_election_is_refused_in_the_audit_log(kelr: Kelr, tmp_path: Path) -> None:
+    """A run that was refused as a whole left no line. Without a terminal and --yes it is a dry run."""
+    assert apply(kelr).code == 6
+    assert list(audit.read(tmp_path / "state")) == []
+    assert apply(kelr, "--yes", "--accept-loss", "3").code == 6
+    lines = list(audit.read(tmp_path / "state"))
+    assert [(one.partition, one.result, one.journal, one.asked) for one in lines] == [
+        (number, "refused", None, False) for number in range(4)
+    ]
+    assert all(one.text.startswith("nothing was changed: this needs --accept-loss unknown") for one in lines)
+    assert {one.consent["accept_loss"] for one in lines} == {"3"}
+
+
+@pytest.mark.usefixtures("planned")
+def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, world: World, tmp_path: Path) -> None:
     world.now_s += 3600
+    assert apply(kelr, "--dry-run", "--yes").code == 6
+    assert list(audit.read(tmp_path / "state")) == []
     ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert (ran.code, "error: plan expired 0 seconds ago; nothing changed [plan-expired]\n  why: the" in ran.err) == (
         6,
@@ -359,6 +375,10 @@ def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, w
     ), ran.err
     assert "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json" in ran.err
     assert leaders(world) == [None] * 4
+    lines = list(audit.read(tmp_path / "state"))
+    assert [(one.partition, one.result, one.text) for one in lines] == [
+        (number, "refused", "plan.json expired 0 s ago: nothing was changed") for number in range(4)
+    ]
 
 
 @pytest.mark.usefixtures("planned")
@@ -607,7 +627,8 @@ def test_to_undo_a_plan_closes_the_journal_of_its_run(kelr: Kelr, world: World) 
 @pytest.mark.usefixtures("world")
 def test_there_is_nothing_to_settle_where_nothing_was_begun(kelr: Kelr) -> None:
     ran = kelr("recover", "status", *CONNECTION)
-    assert (ran.code, ran.out) == (0, "Nothing to repair.\n")
+    here = "Nothing to repair of this machine's runs. A run elsewhere: kelr recover status PLAN\n"
+    assert (ran.code, ran.out) == (0, here)
     for command in ("resume", "undo"):
         ran = kelr("recover", command, *CONNECTION)
         assert ran.code == 0

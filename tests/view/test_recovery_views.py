@@ -515,7 +515,8 @@ def test_nobody_who_leads_is_not_the_same_as_no_such_partition() -> None:
 def test_a_partition_that_another_replica_leads_is_not_well(
     leader: int | None, order: tuple[int, ...] | None, state: str
 ) -> None:
-    status = replace(STATUS, journals=(), plan_partitions=(replace(WELL_LED, leader=leader, order=order),))
+    led = replace(WELL_LED, leader=leader, order=order)
+    status = replace(STATUS, journals=(), plan_id="0123456789abcdef", plan_partitions=(led,))
     text = status_of(status)
     assert f"orders:1   {state} " in text
     if state == "well":
