@@ -26,6 +26,7 @@ from kelr.errors import BadInputError, UsageError
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Check, Passed, Plan
 from kelr.recovery import audit
+from kelr.recovery.fences import CHANGED
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
 from kelr.rescue.journal import is_replayed
@@ -120,9 +121,9 @@ def _following(
     saved: Path | None,
     waited: bool,
 ) -> tuple[str, ...] | None:
-    """The next command: what carries the plan out, or plans again where it has expired; what waits for what may come;
-    what shows more of what is not well; or, where all is, what saves what disks that are away may hold alone, and
-    then what produces again what was saved.
+    """The next command: what carries the plan out, or plans again where it has expired or was refused; what waits for
+    what may come; what shows more of what is not well; or, where all is, what saves what disks that are away may hold
+    alone, and then what produces again what was saved.
 
     Args:
         saved: the file that this was saved in; None where there is none, or none of it is left to be produced.
@@ -134,7 +135,8 @@ def _following(
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
-        if plan.expires_at_ms <= found.looked_at_ms:
+        stale = any(CHANGED in one.text for one in found.findings if is_unapplied(one))
+        if stale or plan.expires_at_ms <= found.looked_at_ms:
             return plan_again(plan, unapplied, path)
         return rescue_first(plan, path, disks, saved_before(plan, path)) or ("recover", "apply", str(path), *named)
     if found.may_come and away is not None:

@@ -38,9 +38,13 @@ def verdict(planned: PlannedElection, reading: Reading) -> Applied | None:
         Ended.REFUSED,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
-        text="what the plan stood on has changed: " + found[0].text,
+        text=f"{CHANGED}: {found[0].text}",
         found=found,
     )
+
+
+CHANGED = "what the plan stood on has changed"
+"""Begins why an election was refused whose preconditions do not hold any more: the plan is to be made again."""
 
 
 def result_of(

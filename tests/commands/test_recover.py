@@ -359,7 +359,7 @@ def test_without_consent_each_election_is_refused_in_the_audit_log(kelr: Kelr, t
     assert [(one.partition, one.result, one.journal, one.asked) for one in lines] == [
         (number, "refused", None, False) for number in range(4)
     ]
-    assert all(one.text.startswith("nothing was changed: this needs --accept-loss unknown") for one in lines)
+    assert all(one.text.startswith("this needs --accept-loss unknown (4 elections: ") for one in lines)
     assert {one.consent["accept_loss"] for one in lines} == {"3"}
 
 
@@ -498,6 +498,18 @@ def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> N
     assert ran.code == 1
     assert "no leader, as before the plan" in ran.out
     assert "Next     kelr recover apply plan.json -b kafka-1:9092\n" in ran.out
+
+
+@pytest.mark.usefixtures("planned")
+def test_verify_of_a_plan_that_was_refused_leads_to_a_new_one(kelr: Kelr, world: World) -> None:
+    """It led to the dump of what the plan would lose, and to apply, which refuses it again."""
+    SimulatedHand(world).reorder({TopicPartition("orders", number): (1, 2, 3) for number in range(4)})
+    assert apply(kelr, "--yes", "--accept-loss", "0+").code == 6
+    ran = kelr("recover", "verify", "plan.json", *CONNECTION)
+    assert ran.code == 1
+    text = " ".join(ran.out.split())
+    assert "and it was refused: what the plan stood on has changed: Somebody has reordered the replicas: it was" in text
+    assert "Next kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json" in text
 
 
 @pytest.mark.usefixtures("planned")

@@ -85,7 +85,7 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
     leader, epoch = state.leader, state.leader_epoch
     if leader is None:
         if epoch <= planned.evidence.leader_epoch:
-            tried = f", and it was refused: {seen.refusal}" if seen.refusal else ""
+            tried = f", and it was refused: {seen.refusal.rstrip('.')}" if seen.refusal else ""
             text = f"no leader, as before the plan (leader epoch {epoch}){tried}: {NOT_APPLIED}"
             return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
         text = (
