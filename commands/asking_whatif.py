@@ -22,6 +22,7 @@ from kelr.engine.words import agree, joined, plural
 from kelr.errors import UsageError
 from kelr.model import BrokerStatus, Cluster, Selection, TopicError
 from kelr.sources.outages import CasePage, read_cases
+from kelr.view.describe import why_min_isr_is_unknown
 from kelr.view.whatif import OutageReport
 from kelr.view.whatif_any import AnyReport, show_any
 from kelr.view.whatif_restart import show_restarts
@@ -37,10 +38,17 @@ class Answer:
     """Whether every partition keeps what it has to, and that is certain."""
     read: int = 0
     errors: list[TopicError] = field(default_factory=list)
+    config_errors: dict[str, str] = field(default_factory=dict)
 
     def page(self, page: CasePage) -> None:
         self.read += page.read
         self.errors.extend(page.topic_errors)
+        self.config_errors.update(page.config_errors)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why something is not known."""
+        return (why_min_isr_is_unknown(self.config_errors),) if self.config_errors else ()
 
 
 def answer(session: Session, selection: Selection, question: Question) -> Answer:
@@ -89,7 +97,7 @@ def _outage(session: Session, selection: Selection, question: Question, cluster:
         raise
     forbidden = [flag for flag in Standing if flag & question.keep.forbids]
     found.safe = not any(tally.new[flag] for flag in forbidden) and not tally.doubts and tally.partitions > 0
-    report.finish(found.errors, _after_outage(question, selection, happens, worst_of.fate))
+    report.finish(found.errors, found.notes, _after_outage(question, selection, happens, worst_of.fate))
     return found
 
 
@@ -203,6 +211,7 @@ def _any(session: Session, selection: Selection, question: Question, cluster: Cl
         source=source.name,
         rules=rules,
         errors=found.errors,
+        notes=found.notes,
         next_command=_after_any(question, selection, report, len(live)),
     )
     return found
@@ -278,7 +287,7 @@ def _restarts(
         source=source.name,
         rules=rules,
         errors=found.errors,
-        notes=tuple(_restart_notes(question, cluster)),
+        notes=(*found.notes, *_restart_notes(question, cluster)),
         next_command=_after_restarts(question, selection, plan),
         limit=question.shown(for_people=True),
     )

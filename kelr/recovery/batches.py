@@ -199,11 +199,14 @@ class Batch:
             self._judge(course, None if states is None else states.get(course.address))
 
     def _once_uncordoned(self, orders: Orders, answers: dict[TopicPartition, str]) -> None:
-        """Ask once more while the controller does not know yet that a cordon is off: `answers` are the newest then."""
+        """Ask once more while the controller does not know yet that a cordon is off: `answers` are the newest then. A
+        cordon that was not taken off stays, however long that is waited for."""
         patience, ground = self.site.patience, self.site.ground
+        named = tuple(f"broker {broker}," for broker in self._cordons.taken_off)
         deadline = ground.steady_s() + patience.settle_s
-        while self._cordons.begun and ground.steady_s() < deadline:
-            early = [at for at, error in answers.items() if CORDON_NAMED in error_in_words(error)]
+        while ground.steady_s() < deadline:
+            told = {at: error_in_words(error) for at, error in answers.items()}
+            early = [at for at, text in told.items() if CORDON_NAMED in text and any(one in text for one in named)]
             if not early:
                 return
             ground.sleep(2 * patience.step_s)

@@ -6,7 +6,7 @@ uncordoned, and an order may be refused for another two seconds (broker.heartbea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kelr.errors import UsageError
@@ -39,6 +39,11 @@ class Cordons:
     def begun(self) -> bool:
         """Whether a write was asked for."""
         return bool(self._written)
+
+    @property
+    def taken_off(self) -> Collection[int]:
+        """The brokers whose cordon is off, as Kafka took the write."""
+        return {broker for broker, config in self._written.items() if config.in_force}
 
     @property
     def write_failure(self) -> UsageError | None:

@@ -20,6 +20,8 @@ class CasePage:
     read: int
     """How many partitions it holds."""
     topic_errors: tuple[TopicError, ...]
+    config_errors: Mapping[str, str]
+    """By topic that was not in an earlier page: why its configs could not be read."""
 
 
 def read_cases(source: Source, selection: Selection, rules: RuleSet) -> Iterator[CasePage]:
@@ -37,4 +39,6 @@ def read_cases(source: Source, selection: Selection, rules: RuleSet) -> Iterator
         fresh = source.topic_configs(asked) if asked else {}
         configs = {topic: fresh[topic] if topic in fresh else configs.get(topic, TopicConfig()) for topic in topics}
         first_replicas = replicas_still_needed({**first_replicas, **page.first_partition_replicas}, topics)
-        yield CasePage(reader.page(page.partitions, configs, first_replicas), len(page.partitions), page.topic_errors)
+        unread = {topic: config.error for topic, config in fresh.items() if config.error is not None}
+        cases = reader.page(page.partitions, configs, first_replicas)
+        yield CasePage(cases, len(page.partitions), page.topic_errors, unread)

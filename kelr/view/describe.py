@@ -310,7 +310,7 @@ class DescribeReport:
         if self._elr_unknown:
             notes.append(f"ELR is not known where it shows ?: {why_elr_is_unknown(self._cluster)}")
         if self._config_errors:
-            notes.append(f"min ISR is not known: {_reasons(self._config_errors)}")
+            notes.append(why_min_isr_is_unknown(self._config_errors))
         if undecided:
             notes.append(f"{undecided:,} of {read:,} partitions could not be judged: what the filter asks is not known")
         if cut_at is not None:
@@ -365,11 +365,12 @@ def why_elr_is_unknown(cluster: Cluster) -> str:
     return f"{cluster.partitions_source} did not tell"
 
 
-def _reasons(errors: Mapping[str, str]) -> str:
+def why_min_isr_is_unknown(errors: Mapping[str, str]) -> str:
+    """A note on the topics whose configs could not be read, by topic, with the ACL that is missing."""
     by_reason: dict[str, list[str]] = {}
     for topic, reason in errors.items():
         by_reason.setdefault(reason, []).append(topic)
-    return "; ".join(f"{reason} for {_some(topics)}" for reason, topics in by_reason.items())
+    return "min ISR is not known: " + "; ".join(f"{reason} for {_some(topics)}" for reason, topics in by_reason.items())
 
 
 def _some(names: Sequence[str]) -> str:

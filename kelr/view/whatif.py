@@ -307,10 +307,11 @@ class OutageReport:
         if self._listing is not None:
             self._listing.__exit__(type(error), error, None)
 
-    def finish(self, errors: Sequence[TopicError], next_command: Sequence[str]) -> None:
-        """Show what people see, and end a document."""
+    def finish(self, errors: Sequence[TopicError], why: Sequence[str], next_command: Sequence[str]) -> None:
+        """Show what people see, and end a document. `why`: notes on what is not known."""
         tally, output = self._tally, self._output
         notes = notes_of(self._rules, self._cluster, tally.doubts, tally.depends, in_order=not tally.outage.at_once)
+        notes += why
         notes.append(NO_LOGS_READ if tally.partitions else NOTHING_READ)
         affected = tally.new[Standing.CHANGED] or max(tally.new.values(), default=0)
         whole = bool(tally.partitions) and not errors

@@ -143,11 +143,12 @@ def show_any(
     source: str,
     rules: ChosenRules,
     errors: Sequence[TopicError],
+    notes: Sequence[str],
     next_command: Sequence[str],
 ) -> None:
-    """Show the sets of brokers, the worst first."""
+    """Show the sets of brokers, the worst first. `notes`: on what is not known."""
     depends = max((row.depends for row in report.worst), default=0)
-    notes = notes_of(rules, cluster, {}, 0)
+    notes = [*notes_of(rules, cluster, {}, 0), *notes]
     if depends:
         notes.append(
             f"up to {plural(depends, 'partition')}: depends on the order in which brokers go; the worst is counted"

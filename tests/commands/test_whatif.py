@@ -222,6 +222,8 @@ def test_what_cannot_be_told_is_not_counted_as_harm(kelr: Kelr, cluster: Callabl
     assert ran.code == 1
     assert "If any one broker is killed: UNKNOWN for 2 of 4 brokers" in ran.out
     assert "up to 1 partition may fall under min ISR: min.insync.replicas could not be read" in ran.err
+    for question in (("--any", "1"), ("--kill", "1"), ("--restart", "1")):
+        assert "min ISR is not known: NOT_KNOWN for orders\n" in kelr("whatif", *question).err
 
 
 def test_the_words_are_about_what_is_to_be_kept(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:

@@ -151,6 +151,22 @@ def test_a_cordon_between_reordering_and_restoring(tmp_path: Path) -> None:
     _is_as_before(world, tmp_path)
 
 
+@pytest.mark.parametrize(("named", "ended", "waits"), [(3, Ended.DONE, True), (1, Ended.REFUSED, False)])
+def test_only_a_cordon_that_was_taken_off_is_waited_for(
+    tmp_path: Path, named: int, ended: Ended, *, waits: bool
+) -> None:
+    """The controller learns by a heartbeat that it is off; of another broker's cordon it has nothing to learn."""
+    world = _world(3)
+    plan = _plan(world)
+    asked = [Fault(error_answer(39, CORDONED.format(named)), done=False)]
+    world.faults["reorder"] = list(asked)
+    began_s = world.ground.steady_s()
+    result = _apply(world, tmp_path, plan)
+    assert (result.ended, result.leader) == (ended, 2 if waits else None)
+    assert (world.ground.steady_s() > began_s) is waits
+    _is_as_before(world, tmp_path, 3)
+
+
 def test_verify_tells_why_kafka_refused(tmp_path: Path) -> None:
     """Not only that it was not applied."""
     world = _world()

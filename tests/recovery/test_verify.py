@@ -182,7 +182,7 @@ def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path
         return next(one.text for one in found.findings if one.check is Check.LEADER)
 
     as_before = "no leader, as before the plan (leader epoch 2)"
-    assert told(plan).startswith(f"{as_before}, and it was refused: {result.text}: ")
+    assert told(plan).startswith(f"{as_before}, and it was refused: {result.text.rstrip('.')}: ")
     assert told(another).startswith(f"{as_before}: ")
     # Kafka's refusal is none of kelr's, and is told as well.
     (row,) = recorded
