@@ -359,7 +359,7 @@ def test_without_consent_each_election_is_refused_in_the_audit_log(kelr: Kelr, t
     assert [(one.partition, one.result, one.journal, one.asked) for one in lines] == [
         (number, "refused", None, False) for number in range(4)
     ]
-    assert all(one.text.startswith("this needs --accept-loss unknown (4 elections: ") for one in lines)
+    assert all(one.text.startswith("loss not accepted: missing: --accept-loss unknown (4 elec") for one in lines)
     assert {one.consent["accept_loss"] for one in lines} == {"3"}
 
 
@@ -377,7 +377,7 @@ def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, w
     assert leaders(world) == [None] * 4
     lines = list(audit.read(tmp_path / "state"))
     assert [(one.partition, one.result, one.text) for one in lines] == [
-        (number, "refused", "plan.json expired 0 s ago: nothing was changed") for number in range(4)
+        (number, "refused", "plan expired 0 seconds ago: the cluster may have changed since") for number in range(4)
     ]
 
 
