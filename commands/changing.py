@@ -20,7 +20,7 @@ from kelr.errors import (
 )
 from kelr.model import TopicError
 from kelr.model.plan import Applied, Ended, Plan, Unplanned
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.shelf import refuse_open_journals
@@ -77,7 +77,7 @@ def _given(session: Session) -> str:
     return "metadata-log" if session.settings.log_answers else "snapshot"
 
 
-def hand_of(session: Session) -> Hand:
+def hand_of(session: Session) -> AdminClient:
     """The hand that changes the session's cluster."""
     from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - brings the client libraries along
 

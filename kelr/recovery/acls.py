@@ -11,7 +11,7 @@ from typing import cast
 
 from kelr.errors import NotAuthorizedError
 from kelr.model import Method, Plan, PlannedElection
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.sources.permissions import Permissions, TellsPermissions
 
 _SHOWN = 5
@@ -31,7 +31,7 @@ class MissingAcl:
         return f"{self.operation} on {self.resource} ({self.needed_for})"
 
 
-def check_authorization(hand: Hand, plan: Plan, *, elects: bool = True) -> tuple[MissingAcl, ...]:
+def check_authorization(hand: AdminClient, plan: Plan, *, elects: bool = True) -> tuple[MissingAcl, ...]:
     """What the principal lacks for this plan; empty where it lacks nothing, or where nobody tells.
 
     Args:
@@ -60,7 +60,7 @@ def check_authorization(hand: Hand, plan: Plan, *, elects: bool = True) -> tuple
     return tuple(missing)
 
 
-def require_authorization(hand: Hand, plan: Plan, *, elects: bool = True) -> None:
+def require_authorization(hand: AdminClient, plan: Plan, *, elects: bool = True) -> None:
     """Raises NotAuthorizedError, naming every ACL that is missing; then nothing was changed."""
     refuse(check_authorization(hand, plan, elects=elects))
 
@@ -76,7 +76,7 @@ def refuse(missing: tuple[MissingAcl, ...]) -> None:
     )
 
 
-def permissions_of(hand: Hand, topics: tuple[str, ...]) -> Permissions:
+def permissions_of(hand: AdminClient, topics: tuple[str, ...]) -> Permissions:
     """What the hand's principal may do; all unknown where the hand cannot ask."""
     if not hasattr(hand, "permissions"):
         return Permissions()

@@ -32,7 +32,7 @@ from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.configs import ConfigBack
 from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
@@ -53,7 +53,7 @@ def apply_plan(
     plan: Plan,
     *,
     source: Source,
-    hand: Hand,
+    hand: AdminClient,
     state_directory: Path,
     ground: Ground,
     who: Who,

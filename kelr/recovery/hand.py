@@ -1,6 +1,7 @@
 """The hand that changes a cluster: the only requests of kelr that change anything.
 
-Everything that is changed goes through a `Hand`, so that the journal, the fences and the tests have one place to stand.
+Everything that is changed goes through a `AdminClient`, so that the journal, the fences and the tests have one place to
+stand.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def is_refusal(error: str) -> bool:
     return error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED")
 
 
-class Hand(Protocol):
+class AdminClient(Protocol):
     """Sends requests that change the cluster. Each answer is Kafka's name of an error for each partition or topic:
     ``NONE``, ``CLUSTER_AUTHORIZATION_FAILED``, ..., or ``NO_ANSWER``.
 

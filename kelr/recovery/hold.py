@@ -21,7 +21,7 @@ from kelr.recovery.acls import MissingAcl, permissions_of, refuse
 from kelr.recovery.audited import config_line
 from kelr.recovery.configs import MIN_ISR, ConfigBack, ConfigWriter
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.hold_price import Cleared, HoldPrice, price_of_hold
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
@@ -60,7 +60,7 @@ def hold_topic(
     price: HoldPrice,
     *,
     source: Source,
-    hand: Hand,
+    hand: AdminClient,
     state_directory: Path,
     ground: Ground,
     who: Who,
@@ -210,7 +210,7 @@ def _refuse(price: HoldPrice, now: HoldPrice, force_reason: str | None) -> None:
         )
 
 
-def _authorize(hand: Hand, topic: str) -> None:
+def _authorize(hand: AdminClient, topic: str) -> None:
     granted = permissions_of(hand, (topic,)).topics.get(topic)
     if granted is not None and "ALTER_CONFIGS" not in granted:
         refuse((MissingAcl("ALTER_CONFIGS", f"topic {topic}", "IncrementalAlterConfigs"),))

@@ -16,7 +16,7 @@ from kelr.model.plan import Applied, Ended
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, Run
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, requests_of
@@ -38,7 +38,7 @@ def resume(
     path: Path,
     *,
     source: Source,
-    hand: Hand,
+    hand: AdminClient,
     state_directory: Path,
     ground: Ground,
     who: Who,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.errors import RefusedError
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.progress import ApplyEvent, Report, silent
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
@@ -53,7 +53,7 @@ class Site:
 
     source: Source
     """Asked anew for every step: `Source.forget` is called before."""
-    hand: Hand
+    hand: AdminClient
     state_directory: Path
     ground: Ground
     who: Who

@@ -16,7 +16,7 @@ from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
 from kelr.recovery.consent import Consented
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, requests_of
@@ -34,7 +34,7 @@ def undo(
     path: Path,
     *,
     source: Source,
-    hand: Hand,
+    hand: AdminClient,
     state_directory: Path,
     ground: Ground,
     who: Who,
@@ -67,7 +67,7 @@ def undo_plan(
     plan: Plan,
     *,
     source: Source,
-    hand: Hand,
+    hand: AdminClient,
     state_directory: Path,
     ground: Ground,
     who: Who,

@@ -34,7 +34,7 @@ from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import Hand
+from kelr.recovery.hand import AdminClient
 from kelr.recovery.hold import hold_topic, price_of_hold
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
@@ -72,7 +72,7 @@ def _plan(lab: Lab, topic: str, wishes: Mapping[int, Wish]) -> Plan:
     return plan_of(page.snapshot, page.decisions, lambda at: wishes[at.partition], now_ms=_now_ms(), made_by=made_by)
 
 
-def _common(source: LiveSource, state: Path, hand: Hand | None = None) -> dict[str, Any]:
+def _common(source: LiveSource, state: Path, hand: AdminClient | None = None) -> dict[str, Any]:
     return {
         "source": source,
         "hand": LiveHand.of(source) if hand is None else hand,

@@ -60,7 +60,7 @@ def cluster_with(newest: int | None) -> Cluster:
     return Cluster("c", CLUSTER.brokers, Features({}, supported), brokers_source="DescribeCluster v2")
 
 
-class Unheard(MemorySource):
+class SilentController(MemorySource):
     """A cluster whose brokers hear no controller, while `why` says so."""
 
     why: str | None = "REQUEST_TIMED_OUT"

@@ -23,7 +23,7 @@ from kelr.model import PartitionState, Situation, Snapshot, TopicConfig, TopicEr
 from kelr.sources.base import Source
 from kelr.sources.memory import MemorySource
 from tests.incident import INCIDENT
-from tests.metrics.saying import Unheard
+from tests.metrics.saying import SilentController
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -111,7 +111,7 @@ def test_before_the_first_look_nothing_is_known() -> None:
 def test_figures_of_brokers_that_hear_no_controller_say_so() -> None:
     """They look as well as ever: leaders that are dead are kept, and `kelr_up` is 1."""
     assert value(collected(board()), "kelr_controller_silent") == 0
-    found = collected(board(seen=look(Unheard(INCIDENT), most=5)))
+    found = collected(board(seen=look(SilentController(INCIDENT), most=5)))
     assert value(found, "kelr_controller_silent") == 1
     assert value(found, "kelr_up") == 1
 
@@ -131,7 +131,7 @@ def test_a_look_that_did_not_see_everything_serves_no_0(what: str) -> None:
     partly = {
         "nothing": seen(replace(healthy, partitions=())),
         "errors": seen(replace(healthy, topic_errors=(TopicError("secret", "TOPIC_AUTHORIZATION_FAILED"),))),
-        "no controller": look(Unheard(healthy), most=5),
+        "no controller": look(SilentController(healthy), most=5),
     }[what]
     found = collected(board(seen=partly))
     assert all(math.isnan(value(found, name)) for name in COUNTS)
@@ -161,7 +161,7 @@ def test_electable_replicas_are_all_or_not_known() -> None:
     )
     members = sum(len(one.isr) + len(one.elr or ()) for one in known.partitions)
     assert value(collected(board(seen=seen(known))), ELECTABLE) == members > 0
-    assert math.isnan(value(collected(board(seen=look(Unheard(known), most=5))), ELECTABLE))
+    assert math.isnan(value(collected(board(seen=look(SilentController(known), most=5))), ELECTABLE))
 
 
 def test_finished_recoveries_are_served_where_a_controller_tells() -> None:
@@ -177,7 +177,7 @@ def test_a_watcher_says_once_that_no_controller_answers_and_once_that_one_does_a
     whys = [None, "NOT_CONTROLLER", "NOT_CONTROLLER", None, *[None] * 1000]
     told = list[str]()
 
-    class Fickle(Unheard):
+    class Fickle(SilentController):
         def forget(self) -> None:
             self.why = whys.pop(0)
 

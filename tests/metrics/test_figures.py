@@ -13,7 +13,7 @@ from kelr.metrics.endpoints import Found, Kind, Value
 from kelr.metrics.figures import alerts, figures
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
 from tests.incident import INCIDENT
-from tests.metrics.saying import NOW_MS, Unheard, cluster_with, counted, figure, of_incident, says
+from tests.metrics.saying import NOW_MS, SilentController, cluster_with, counted, figure, of_incident, says
 
 
 def test_the_highest_of_the_controllers_and_not_their_sum() -> None:
@@ -299,7 +299,7 @@ def test_alerts() -> None:
 
 
 def test_a_cluster_whose_brokers_hear_no_controller_is_an_alert_before_all_others() -> None:
-    saved = compute(Unheard(INCIDENT))
+    saved = compute(SilentController(INCIDENT))
     live = replace(saved, taken_at_ms=None)
     told = []
     for computed in (saved, live):

@@ -1,4 +1,4 @@
-"""A simulated cluster behind a `Source` and a `Hand`, with a clock; anything can go wrong in it at any moment.
+"""A simulated cluster behind a `Source` and a `AdminClient`, with a clock; anything can go wrong in it at any moment.
 
 A *moment* is right before or right after a request takes effect, or a line of a journal or of the audit log is on the
 disk. At each one something can happen: kelr is killed, a broker dies or returns, another kelr comes in between.

@@ -90,7 +90,7 @@ def test_a_broker_that_has_not_read_the_write_yet_does_not_say_that_it_is_restor
     before = SimulatedSource(world).topic_configs([TOPIC])
     written_ms: list[int] = []
 
-    class Hand(SimulatedHand):
+    class AdminClient(SimulatedHand):
         def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
             written_ms.append(world.clock_ms())
             return super().write_topic_config(topic, name, value)
@@ -99,7 +99,7 @@ def test_a_broker_that_has_not_read_the_write_yet_does_not_say_that_it_is_restor
         def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
             return before if len(written_ms) < 2 else super().topic_configs(topics)
 
-    held = _hold(world, tmp_path, hand=Hand(world), source=Lagging(world))
+    held = _hold(world, tmp_path, hand=AdminClient(world), source=Lagging(world))
     assert held.good
     assert held.config.restored
     assert _own(world) == own

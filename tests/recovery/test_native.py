@@ -22,7 +22,7 @@ from kelr.model.plan import AcceptedLoss, Ended
 from kelr.protocol.messages import ElectLeadersResponse
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import NO_ANSWER, Hand
+from kelr.recovery.hand import NO_ANSWER, AdminClient
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
@@ -73,7 +73,7 @@ def _plan(source: LiveSource, wish: Wish) -> Plan:
 class Watched:
     """A live hand; tells what was asked of it, and lets something happen before and after."""
 
-    def __init__(self, hand: Hand) -> None:
+    def __init__(self, hand: AdminClient) -> None:
         self._hand = hand
         self.asked: list[Any] = []
         self.before: Callable[[], None] = lambda: None
@@ -103,7 +103,7 @@ class Watched:
         raise AssertionError(f"no config is written, and not {name}={value} of {topic}")
 
 
-def _common(source: LiveSource, hand: Hand, directory: Path) -> dict[str, Any]:
+def _common(source: LiveSource, hand: AdminClient, directory: Path) -> dict[str, Any]:
     return {
         "source": source,
         "hand": hand,

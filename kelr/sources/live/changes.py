@@ -1,4 +1,4 @@
-"""The hand that changes a live cluster (`kelr.recovery.hand.Hand`).
+"""The hand that changes a live cluster (`kelr.recovery.hand.AdminClient`).
 
 Reordering goes over kelr's own connection, since librdkafka has no AlterPartitionReassignments; elections and configs
 go through confluent-kafka's admin client, or where that cannot log in (GSSAPI) over kelr's own connection too.
