@@ -37,7 +37,7 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
 from kelr.recovery.shelf import refuse_open_journals
-from kelr.recovery.site import Patience, Site
+from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
@@ -64,7 +64,7 @@ def apply_plan(
     keep_order: bool = False,
     report: Report = silent,
     command: str = "recover apply",
-    patience: Patience | None = None,
+    patience: Timeouts | None = None,
 ) -> tuple[Applied, ...]:
     """Carry out a plan and say what became of each election, in the plan's order.
 
@@ -91,7 +91,7 @@ def apply_plan(
         NotRecordedError: one of them could not be written after something was changed; it has the results.
         PartlyDoneError: interrupted a second time, before it was known what became of a batch; resume tells.
     """
-    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Timeouts())
     _check_batch(batch)
     site.require_live()
     cluster_id = refuse_unfit(plan, site)

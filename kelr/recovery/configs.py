@@ -59,7 +59,7 @@ class ConfigWriter:
     journal: Journal
     tell: Callable[[Stage, str], None]
     late_s: float = 0.0
-    """Until when (`Patience.now_s`) a write may still take effect whose answer never came."""
+    """Until when (`Timeouts.now_s`) a write may still take effect whose answer never came."""
     write_failure: UsageError | None = None
     """Why a line is missing that did not have to be written."""
 

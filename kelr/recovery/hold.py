@@ -27,7 +27,7 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import wait_until
 from kelr.recovery.shelf import refuse_open_journals
-from kelr.recovery.site import Patience, Site
+from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
@@ -68,7 +68,7 @@ def hold_topic(
     rules: RuleSet | None = None,
     report: Report = silent,
     command: str = "recover hold",
-    patience: Patience | None = None,
+    patience: Timeouts | None = None,
 ) -> Held:
     """Clear the topic's ELR and LastKnownELR at the price that was shown, and give min.insync.replicas its old value.
 
@@ -82,7 +82,7 @@ def hold_topic(
         NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
         UsageError: journal or audit log cannot be written. Nothing was changed.
     """
-    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Timeouts())
     site.require_live()
     refuse_open_journals(state_directory, source.cluster().cluster_id, (), topics=(price.topic,), files=ground.files)
     now = price_of_hold(price.topic, source=source, clock_ms=ground.now_ms, rules=rules)

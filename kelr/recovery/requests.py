@@ -46,7 +46,7 @@ class Requests:
     journal: Journal
     tell: Callable[[Stage, str], None]
     late: dict[tuple[JournalStep, TopicPartition], float] = field(default_factory=dict)
-    """Until when (`Patience.now_s`) a request may still take effect whose answer never came."""
+    """Until when (`Timeouts.now_s`) a request may still take effect whose answer never came."""
     moved: set[TopicPartition] = field(default_factory=set)
     """Partitions that may have another order than their old one, or get it from another kelr: it was asked for, neither
     surely refused nor, after that, the old one written, as Kafka said; or such a kelr was seen since. That a broker

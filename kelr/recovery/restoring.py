@@ -54,7 +54,7 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
 
     A partition that has a third order by now was changed by somebody else and is left alone: whoever did that may be
     about to elect by it. A kelr that has made its plan while this one's order stood gives that order back in the end:
-    where the third one may be its, nothing is settled until it has stood for longer than it would (`Patience.rival_s`).
+    where the third one may be its, nothing is settled until it has stood for longer than it would (`Timeouts.rival_s`).
     A journal that cannot be written any more does not keep an order from being restored
     (`Requests.write_failure`).
     """

@@ -25,7 +25,7 @@ from kelr.recovery.reading import read_states
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
-from kelr.recovery.site import Patience, Site
+from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
@@ -46,7 +46,7 @@ def resume(
     batch: int = DEFAULT_BATCH,
     report: Report = silent,
     command: str = "recover resume",
-    patience: Patience | None = None,
+    patience: Timeouts | None = None,
 ) -> PutRight:
     """Put right what an open journal says, and carry out the rest of its plan. A closed one is only told of.
 
@@ -59,7 +59,7 @@ def resume(
         UsageError: journal or audit log cannot be written.
         PartlyDoneError: interrupted a second time, while orders were being restored.
     """
-    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Timeouts())
     site.require_live()
     source.forget()
     cluster_id = source.cluster().cluster_id

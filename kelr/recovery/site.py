@@ -16,7 +16,7 @@ from kelr.sources.ground import Ground
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long to wait for what, in seconds."""
 
     answer_s: float = 30.0
@@ -59,7 +59,7 @@ class Site:
     who: Who
     rules: RuleSet | None = None
     report: Report = silent
-    patience: Patience = field(default_factory=Patience)
+    patience: Timeouts = field(default_factory=Timeouts)
 
     def tell(self, event: ApplyEvent) -> None:
         """Report a moment. A report that fails, to a pipe that was closed or a terminal that is gone, stops nothing:

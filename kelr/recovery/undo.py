@@ -24,7 +24,7 @@ from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
-from kelr.recovery.site import Patience, Site
+from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
@@ -41,7 +41,7 @@ def undo(
     rules: RuleSet | None = None,
     report: Report = silent,
     command: str = "recover undo",
-    patience: Patience | None = None,
+    patience: Timeouts | None = None,
 ) -> PutRight:
     """Put back the orders and configs of a journal, open or closed, and close it.
 
@@ -54,7 +54,7 @@ def undo(
         NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
         UsageError: journal or audit log cannot be written.
     """
-    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Timeouts())
     site.require_live()
     source.forget()
     cluster_id = source.cluster().cluster_id
@@ -74,13 +74,13 @@ def undo_plan(
     rules: RuleSet | None = None,
     report: Report = silent,
     command: str = "recover undo",
-    patience: Patience | None = None,
+    patience: Timeouts | None = None,
 ) -> PutRight:
     """Put back the orders of a plan whose journal is lost: those partitions that have the plan's temporary order now.
 
     Raises as `undo` does.
     """
-    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Patience())
+    site = Site(source, hand, state_directory, ground, who, rules, report, patience or Timeouts())
     site.require_live()
     cluster_id = refuse_another(plan, site)
     with cluster_lock(state_directory, cluster_id, ground.files):

@@ -39,7 +39,7 @@ from kelr.recovery.hold import hold_topic, price_of_hold
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.site import Patience
+from kelr.recovery.site import Timeouts
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.who import whoever_runs_this
@@ -51,7 +51,7 @@ from kelr.sources.live.changes import LiveHand
 from tests.cluster.settled import settled
 
 CONSENT = Consented(AcceptedLoss(100_000, unbounded=True), "a test")
-SOON = Patience(late_s=3)
+SOON = Timeouts(late_s=3)
 """The controller is there all the time, so that what a killed process sent is done, or is not, at once."""
 ROOT = Path(__file__).resolve().parents[2]
 

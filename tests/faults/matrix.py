@@ -22,7 +22,7 @@ from kelr.commands.main import INTERNAL_ERROR, main
 from kelr.errors import ExitCode
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.recovery.site import Patience
+from kelr.recovery.site import Timeouts
 from tests.faults.cluster import ASSIGNED, BEST, TOPIC, Struck, incident, servers_of, states, strike
 
 TIMEOUT_S = 1.0
@@ -156,10 +156,10 @@ def kelr(command: str) -> Ran:
 def prepared(case: Case) -> Iterator[SimulatedServer]:
     """A cluster and a directory in which the case's command can run; the environment is put back afterwards."""
     environment, here = dict(os.environ), os.getcwd()
-    patience = Patience.__init__.__defaults__  # type: ignore[misc]
+    patience = Timeouts.__init__.__defaults__  # type: ignore[misc]
     # Nothing that a simulated cluster was asked takes effect a minute later, so nobody waits for that.
     short = {"answer_s": 3.0, "settle_s": 5.0, "late_s": 0.5, "step_s": 0.05}
-    Patience.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Patience))  # type: ignore[misc]
+    Timeouts.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Timeouts))  # type: ignore[misc]
     with tempfile.TemporaryDirectory() as directory, incident(case.rules) as server:
         os.chdir(directory)
         os.environ.update(
@@ -180,7 +180,7 @@ def prepared(case: Case) -> Iterator[SimulatedServer]:
             os.environ["KELR_TIMEOUT"] = str(TIMEOUT_S)
             yield server
         finally:
-            Patience.__init__.__defaults__ = patience  # type: ignore[misc]
+            Timeouts.__init__.__defaults__ = patience  # type: ignore[misc]
             os.chdir(here)
             os.environ.clear()
             os.environ.update(environment)

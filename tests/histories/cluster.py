@@ -17,7 +17,7 @@ from kelr.controller import Election, Stepped, events
 from kelr.errors import ConnectError
 from kelr.model import ElectionType, LogAnswer, PartitionState, Snapshot, TopicConfig, TopicPartition
 from kelr.recovery.hand import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
-from kelr.recovery.site import Patience
+from kelr.recovery.site import Timeouts
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.logs import Acks
 from kelr.simulation.replication import caught_up
@@ -120,7 +120,7 @@ class Cluster:
     time: Time
     chance: Chance
     beginning: Standing
-    patience: Patience
+    patience: Timeouts
     versions: list[Version] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     lag_s: dict[int, float] = field(default_factory=dict)

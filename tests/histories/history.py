@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from kelr.recovery.resume import resume
-from kelr.recovery.site import Patience
+from kelr.recovery.site import Timeouts
 from kelr.recovery.undo import undo
 from kelr.recovery.who import Who
 from tests.histories.chance import Chance, Schedule
@@ -63,7 +63,7 @@ class _History:
         layouts = chance.choose("layouts", lambda random: random.choice((None, *_LAYOUTS))) or _LAYOUTS[0]
         own = chance.choose("own min.insync.replicas", lambda random: random.choice((None, 2)))
         beginning = _leaderless(tuple(map(tuple, layouts)), own)
-        self.cluster = Cluster(self.time, chance, beginning, Patience(step_s=2.0))
+        self.cluster = Cluster(self.time, chance, beginning, Timeouts(step_s=2.0))
         self.judge = Judge()
         self.fate = Fate(self.cluster, chance)
         self.hosts = [self._host("laptop")]

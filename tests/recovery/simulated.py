@@ -32,7 +32,7 @@ from kelr.model import (
     Wish,
 )
 from kelr.recovery.hand import NO_ANSWER, NO_ERROR
-from kelr.recovery.site import Patience, Site
+from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Who
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.logs import Acks
@@ -139,8 +139,8 @@ class World:
     def state(self, number: int = 0, topic: str = TOPIC) -> PartitionState:
         return self.cluster.controller.partitions[TopicPartition(topic, number)]
 
-    def patience(self) -> Patience:
-        return Patience(step_s=2.0)
+    def patience(self) -> Timeouts:
+        return Timeouts(step_s=2.0)
 
     def site(self, state_directory: Path) -> Site:
         return Site(

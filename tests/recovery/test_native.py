@@ -26,7 +26,7 @@ from kelr.recovery.hand import NO_ANSWER, AdminClient
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.site import Patience
+from kelr.recovery.site import Timeouts
 from kelr.recovery.who import Who
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
@@ -110,7 +110,7 @@ def _common(source: LiveSource, hand: AdminClient, directory: Path) -> dict[str,
         "state_directory": directory,
         "ground": MACHINE,
         "who": WHO,
-        "patience": Patience(late_s=0.2, answer_s=1, settle_s=5),
+        "patience": Timeouts(late_s=0.2, answer_s=1, settle_s=5),
     }
 
 
