@@ -51,7 +51,7 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class PollInterval:
     """How long to wait, and by which clock.
 
     Args:
@@ -121,7 +121,7 @@ def gather_until(
     first: Gathered,
     owing: Owing,
     *,
-    rhythm: Rhythm,
+    rhythm: PollInterval,
     clock_ms: Callable[[], int],
     rules: RuleSet | None = None,
     elections: Elections | None = None,

@@ -19,7 +19,7 @@ from kelr.model import ElectionType, Plan, Selection, Target, TopicPartition, Wi
 from kelr.model.plan import AcceptedLoss, Applied
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.consent import Consented
-from kelr.recovery.gather import WINDOW_S, Rhythm, gather, gather_until
+from kelr.recovery.gather import WINDOW_S, PollInterval, gather, gather_until
 from kelr.recovery.hold import Held, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_making import make_plan
@@ -224,7 +224,7 @@ class Operator:
         check_possible(wanted, found)
         owing = electing._owing(wanted)
         if owing is not None:
-            rhythm = Rhythm(30.0, process, step_s=self.cluster.patience.step_s)
+            rhythm = PollInterval(30.0, process, step_s=self.cluster.patience.step_s)
             found = gather_until(
                 source, found, owing, rhythm=rhythm, clock_ms=process.now_ms, report=lambda _waiting: None
             )

@@ -24,7 +24,7 @@ from kelr.model import (
 from kelr.model.waiting import Waiting
 from kelr.recovery.gather import (
     Owing,
-    Rhythm,
+    PollInterval,
     gather,
     gather_until,
     is_led,
@@ -72,8 +72,8 @@ def silent(*replicas: int) -> Snapshot:
 class Clock(StillGround):
     """With the rhythm that it beats."""
 
-    def rhythm(self, limit_s: float = 30.0) -> Rhythm:
-        return Rhythm(limit_s, self)
+    def rhythm(self, limit_s: float = 30.0) -> PollInterval:
+        return PollInterval(limit_s, self)
 
 
 class Changing(MemorySource):
