@@ -24,7 +24,7 @@ from kelr.recovery.hand import AdminClient
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.shelf import refuse_open_journals
-from kelr.recovery.who import Who, whoever_runs_this
+from kelr.recovery.who import Actor, whoever_runs_this
 from kelr.sources.base import Source, silence_of
 from kelr.view.plan_words import named, partitions_in_words
 
@@ -84,7 +84,7 @@ def hand_of(session: Session) -> AdminClient:
     return LiveHand.of(session.source())
 
 
-def who_changes(session: Session) -> Who:
+def who_changes(session: Session) -> Actor:
     """The person, for journal and audit log."""
     connection = session.settings.connection()
     return whoever_runs_this(None if connection.credentials is None else connection.credentials.username)

@@ -38,7 +38,7 @@ from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
 from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.site import Site, Timeouts
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 
@@ -56,7 +56,7 @@ def apply_plan(
     hand: AdminClient,
     state_directory: Path,
     ground: Ground,
-    who: Who,
+    who: Actor,
     consented: Consented,
     rules: RuleSet | None = None,
     batch: int = DEFAULT_BATCH,
@@ -154,7 +154,7 @@ def check_plan(
         RefusedError: the plan is of another cluster, or expired.
         ConnectError, AuthenticationError: the cluster cannot be reached.
     """
-    site = Site(source, _NoHand(), Path(), ground, Who("", ""), rules, report)
+    site = Site(source, _NoHand(), Path(), ground, Actor("", ""), rules, report)
     _check_batch(batch)
     site.require_live()
     refuse_unfit(plan, site)
@@ -172,7 +172,7 @@ def record_refused(
     *,
     state_directory: Path,
     ground: Ground,
-    who: Who,
+    who: Actor,
     consented: Consented,
     command: str = "recover apply",
 ) -> None:
@@ -244,10 +244,10 @@ class Run:
     cluster_id: str | None
     plan_id: str | None
     command: str
-    who: Who
+    who: Actor
     """Who has it carried out."""
     consented: Consented
-    consented_by: Who
+    consented_by: Actor
     keep_order: bool
     expires_at_ms: int
     """No batch is begun after this, in milliseconds since 1970 UTC."""

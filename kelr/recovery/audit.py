@@ -18,7 +18,7 @@ from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.places import audit_file
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.ground import MACHINE, Ground
 
 _LOCK_TIMEOUT_S = 60.0
@@ -28,7 +28,7 @@ _FIRST_MS, _LAST_MS = 0, 253_402_300_799_999
 """From 1970 to the end of the year 9999, in milliseconds."""
 
 
-def by(who: Who) -> dict[str, str | None]:
+def by(who: Actor) -> dict[str, str | None]:
     """The fields of an `AuditRecord` that say who it was, and with which kelr."""
     return {"version": __version__, "user": who.user, "host": who.host, "principal": who.principal}
 

@@ -36,7 +36,7 @@ from kelr.recovery import audit
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.restoring import Back
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.ground import Instant, Moment
 
 
@@ -45,13 +45,13 @@ def election_line(
     result: Applied,
     *,
     at: Instant,
-    who: Who,
+    who: Actor,
     command: str,
     cluster_id: str | None,
     plan_id: str | None,
     journal: str | None,
     consented: Consented,
-    consented_by: Who,
+    consented_by: Actor,
 ) -> AuditRecord:
     """The line of one planned election: what it stood on, what was shown and accepted, and by whom, what came of it.
 
@@ -105,7 +105,7 @@ def election_line(
 
 
 def restore_line(
-    planned: PlannedElection, back: Back, *, at_ms: int, who: Who, command: str, journalled: Journalled
+    planned: PlannedElection, back: Back, *, at_ms: int, who: Actor, command: str, journalled: Journalled
 ) -> AuditRecord:
     """The line of an order that undo or resume gave again, or could not."""
     state = back.state
@@ -136,7 +136,7 @@ def config_line(
     after: str | None,
     result: str,
     at_ms: int,
-    who: Who,
+    who: Actor,
     command: str,
     cluster_id: str | None,
     journal: str | None,

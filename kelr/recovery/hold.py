@@ -28,7 +28,7 @@ from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import wait_until
 from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.site import Site, Timeouts
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
@@ -63,7 +63,7 @@ def hold_topic(
     hand: AdminClient,
     state_directory: Path,
     ground: Ground,
-    who: Who,
+    who: Actor,
     force_reason: str | None = None,
     rules: RuleSet | None = None,
     report: Report = silent,

@@ -23,7 +23,7 @@ from kelr.model.plan import Applied, Plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.json_file import adapter
 from kelr.recovery.places import cluster_directory
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import Ground
 
@@ -93,7 +93,7 @@ class Journal:
         ground: Ground,
         *,
         cluster_id: str | None,
-        who: Who,
+        who: Actor,
         command: str,
         plan: Plan | None,
         plan_id: str | None,
@@ -126,7 +126,7 @@ class Journal:
         return journal
 
     @classmethod
-    def reopen(cls, path: Path, ground: Ground, who: Who, command: str) -> Self:
+    def reopen(cls, path: Path, ground: Ground, who: Actor, command: str) -> Self:
         """An earlier journal, to go on with. Raises RefusedError where another process holds it.
 
         Args:

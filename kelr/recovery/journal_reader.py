@@ -16,7 +16,7 @@ from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.json_file import adapter
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import UNKNOWN, Instant, Moment
 
@@ -50,7 +50,7 @@ class OnePartition:
     """When that was written."""
     audited: bool = True
     """The audit log has it."""
-    by: tuple[Who, str] | None = None
+    by: tuple[Actor, str] | None = None
     """Who asked last for the election, or for its order, and by which command; None: whoever began the journal."""
 
     def is_loose(self, step: JournalStep) -> bool:
@@ -68,7 +68,7 @@ class Journalled:
 
     path: Path
     cluster_id: str | None
-    who: Who
+    who: Actor
     command: str
     begun_ms: int
     kelr: str
@@ -108,7 +108,7 @@ class Journalled:
         planned = self.planned
         return tuple(planned[at] for at, one in sorted(self.partitions.items()) if not one.audited and at in planned)
 
-    def begun_by(self, at: TopicPartition) -> tuple[Who, str]:
+    def begun_by(self, at: TopicPartition) -> tuple[Actor, str]:
         """Who had the election of a partition carried out, and by which command."""
         one = self.partitions.get(at)
         return (self.who, self.command) if one is None or one.by is None else one.by
@@ -161,7 +161,7 @@ def _begun(path: Path, line: Mapping[str, Any]) -> Journalled:
     return Journalled(
         path=path,
         cluster_id=line["cluster_id"],
-        who=Who(line["user"], line["host"], line["principal"]),
+        who=Actor(line["user"], line["host"], line["principal"]),
         command=line["command"],
         begun_ms=int(line["at_ms"]),
         kelr=line["kelr"],
@@ -259,8 +259,8 @@ def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
         known.answer(line["error"], _moment(line))
 
 
-def _by(names: Mapping[str, Any] | None) -> tuple[Who, str] | None:
-    return None if names is None else (Who(names["user"], names["host"], names["principal"]), str(names["command"]))
+def _by(names: Mapping[str, Any] | None) -> tuple[Actor, str] | None:
+    return None if names is None else (Actor(names["user"], names["host"], names["principal"]), str(names["command"]))
 
 
 def _order(names: Mapping[str, Any]) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
 from kelr.recovery.site import Site, Timeouts
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 
@@ -41,7 +41,7 @@ def resume(
     hand: AdminClient,
     state_directory: Path,
     ground: Ground,
-    who: Who,
+    who: Actor,
     rules: RuleSet | None = None,
     batch: int = DEFAULT_BATCH,
     report: Report = silent,
@@ -192,18 +192,18 @@ class _Resuming:
         one = self._journalled.partitions.get(planned.address)
         return one is not None and (one.elected or one.order is not None)
 
-    def _by_whom(self, planned: PlannedElection) -> tuple[Who, str]:
+    def _by_whom(self, planned: PlannedElection) -> tuple[Actor, str]:
         """Who has done what is told of this election, and by which command: whoever has begun it."""
         begun = self._is_begun(planned)
         return self._journalled.begun_by(planned.address) if begun else (self._site.who, self._command)
 
     def _note(
-        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied], by: tuple[Who, str]
+        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied], by: tuple[Actor, str]
     ) -> KelrError | None:
         """Into audit log and journal; why one of them could not be written, where it could not."""
         return self._run(by, settled=False).record(elections, [results[one.address] for one in elections])
 
-    def _run(self, by: tuple[Who, str], *, settled: bool) -> Run:
+    def _run(self, by: tuple[Actor, str], *, settled: bool) -> Run:
         who, command = by
         return Run(
             site=self._site,

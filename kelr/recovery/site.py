@@ -10,7 +10,7 @@ from kelr.controller import RuleSet
 from kelr.errors import RefusedError
 from kelr.recovery.hand import AdminClient
 from kelr.recovery.progress import ApplyEvent, Report, silent
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 
@@ -56,7 +56,7 @@ class Site:
     hand: AdminClient
     state_directory: Path
     ground: Ground
-    who: Who
+    who: Actor
     rules: RuleSet | None = None
     report: Report = silent
     patience: Timeouts = field(default_factory=Timeouts)

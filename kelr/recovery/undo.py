@@ -25,7 +25,7 @@ from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
 from kelr.recovery.site import Site, Timeouts
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 
@@ -37,7 +37,7 @@ def undo(
     hand: AdminClient,
     state_directory: Path,
     ground: Ground,
-    who: Who,
+    who: Actor,
     rules: RuleSet | None = None,
     report: Report = silent,
     command: str = "recover undo",
@@ -70,7 +70,7 @@ def undo_plan(
     hand: AdminClient,
     state_directory: Path,
     ground: Ground,
-    who: Who,
+    who: Actor,
     rules: RuleSet | None = None,
     report: Report = silent,
     command: str = "recover undo",

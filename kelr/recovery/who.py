@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Actor:
     """The person as the machine and the cluster know them."""
 
     user: str
@@ -18,10 +18,10 @@ class Who:
     """The name that the cluster knows; None where the connection has no login."""
 
 
-def whoever_runs_this(principal: str | None = None) -> Who:
+def whoever_runs_this(principal: str | None = None) -> Actor:
     """The user and host of this process."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in many containers
         user = "unknown"
-    return Who(user, socket.gethostname(), principal)
+    return Actor(user, socket.gethostname(), principal)

@@ -33,7 +33,7 @@ from kelr.model import (
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.consent import Consented
 from kelr.recovery.progress import ApplyEvent, Stage
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.memory import MemorySource
@@ -90,7 +90,7 @@ def carrier(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrier:
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr("kelr.commands.electing.apply_plan", stands_in)
     monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: None)
-    monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: Who("ann", "desk"))
+    monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: Actor("ann", "desk"))
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return stands_in
 

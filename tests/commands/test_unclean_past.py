@@ -17,7 +17,7 @@ from kelr.model.plan import LogEvidence
 from kelr.recovery import audit
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal import Journal, journal_path
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.ground import MACHINE
 from tests.commands.conftest import Kelr
 from tests.engine.test_advice_returns import AGAIN, GAP, NO_GAP, WITHOUT_1
@@ -253,7 +253,7 @@ def test_an_election_under_way_counts_before_its_audit_line_is_written(
         journal_path(tmp_path / "state", "c", "elect", 1),
         MACHINE,
         cluster_id="c",
-        who=Who("ada", "laptop"),
+        who=Actor("ada", "laptop"),
         command="elect",
         plan=made,
         plan_id="p",

@@ -10,7 +10,7 @@ from functools import cache
 from kelr.recovery.resume import resume
 from kelr.recovery.site import Timeouts
 from kelr.recovery.undo import undo
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from tests.histories.chance import Chance, Schedule
 from tests.histories.cluster import BROKERS, Cluster, Standing
 from tests.histories.decided import Decided
@@ -67,12 +67,12 @@ class _History:
         self.judge = Judge()
         self.fate = Fate(self.cluster, chance)
         self.hosts = [self._host("laptop")]
-        people = [(Who("ada", "laptop", "User:ada"), self.hosts[0])]
+        people = [(Actor("ada", "laptop", "User:ada"), self.hosts[0])]
         second = chance.choose("second operator", lambda random: random.choice((None, "laptop", "desk")))
         if second is not None:
             if second == "desk":
                 self.hosts.append(self._host("desk"))
-            people.append((Who("bob", second, "User:bob"), self.hosts[-1]))
+            people.append((Actor("bob", second, "User:bob"), self.hosts[-1]))
         else:
             lag_s = chance.choose("lag of all brokers", lambda random: random.choice((None, None, 4, 12)))
             self.cluster.lag_s.update(dict.fromkeys(BROKERS, lag_s or 0.0))

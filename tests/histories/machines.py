@@ -16,7 +16,7 @@ import greenlet
 
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.ground import Ground, Moment
 from tests.histories.chance import Chance
 from tests.histories.files import Disk
@@ -133,7 +133,7 @@ class Process(Ground):
         most_s: no single wait is longer.
     """
 
-    def __init__(self, host: Host, who: Who, command: str, chance: Chance, *, strength: float, most_s: float) -> None:
+    def __init__(self, host: Host, who: Actor, command: str, chance: Chance, *, strength: float, most_s: float) -> None:
         self.host, self.who, self.command = host, who, command
         self.name = f"{who.user}'s {command}"
         self.begun_s = host.time.now_s

@@ -25,7 +25,7 @@ from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.resume import resume
 from kelr.recovery.undo import undo
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from tests.histories.chance import Chance
 from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryHand, HistorySource, config_event
 from tests.histories.machines import Host, Killed, Process
@@ -57,7 +57,7 @@ class Told:
 class Operator:
     """Somebody with a kelr on a host: plans and applies, and puts right what was cut short."""
 
-    who: Who
+    who: Actor
     host: Host
     cluster: Cluster
     chance: Chance

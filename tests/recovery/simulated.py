@@ -33,7 +33,7 @@ from kelr.model import (
 )
 from kelr.recovery.hand import NO_ANSWER, NO_ERROR
 from kelr.recovery.site import Site, Timeouts
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.logs import Acks
 from kelr.sources.base import Page, Progress
@@ -44,7 +44,7 @@ from kelr.sources.memory import MemorySource
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 BEGIN_MS = 1_700_000_000_000
-WHO = Who("ada", "laptop", "User:ada")
+WHO = Actor("ada", "laptop", "User:ada")
 TOPIC = "orders"
 STEADY = TopicPartition("steady", 0)
 """It has a leader, 2, and its preferred replica is 3."""

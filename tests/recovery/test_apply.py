@@ -25,7 +25,7 @@ from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.base import Page
 from kelr.sources.live.failures import error_answer
 from kelr.sources.memory import MemorySource
@@ -785,7 +785,7 @@ def test_an_audit_log_that_is_full_once_the_elections_are_done(monkeypatch: pyte
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     assert [one.partition for one in journal.not_audited] == [0, 1]
     world.sleep(600)
-    common = {**world.common(tmp_path), "who": Who("bob", "desk", None)}
+    common = {**world.common(tmp_path), "who": Actor("bob", "desk", None)}
     assert _ends(resume(journal.path, **common).applied) == ["done"] * 5
     lines = list(audit.read(tmp_path))
     assert [(line.partition, line.result, line.user, line.command) for line in lines] == [

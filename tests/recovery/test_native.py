@@ -27,7 +27,7 @@ from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.site import Timeouts
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import MACHINE
@@ -38,7 +38,7 @@ from kelr.view.plan_words import method_in_words
 from tests.lab.simulated.stories import ORDERS, cluster, power_outage, returns, state
 
 CONSENT = Consented(AcceptedLoss(100, unbounded=True), "a test")
-WHO = Who("ada", "laptop", "User:ada")
+WHO = Actor("ada", "laptop", "User:ada")
 NATIVE_TYPES = {
     "designation": Wish(ElectionType.DESIGNATION, desired_leader=2),
     "so many logs": Wish(ElectionType.LONGEST_LOG_AGGRESSIVE, minimal_replicas=2),

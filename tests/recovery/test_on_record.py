@@ -27,7 +27,7 @@ from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify
-from kelr.recovery.who import Who
+from kelr.recovery.who import Actor
 from tests.recovery.simulated import (
     BEGIN_MS,
     CLUSTER_ID,
@@ -396,7 +396,7 @@ def test_who_gave_the_consent_is_on_record_whoever_resumes(
         apply_plan(world.plan(WISH), **world.common(tmp_path), consented=CONSENT)
     world.revive()
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
-    resume(journal.path, **{**world.common(tmp_path), "who": Who("grace", "jumphost")})
+    resume(journal.path, **{**world.common(tmp_path), "who": Actor("grace", "jumphost")})
     line = _line(tmp_path)
     assert (line.result, line.command, line.user) == ("done", command, user)
     assert accepted_in_words(line) == "--accept-loss 1000+ by ada@laptop"
@@ -414,10 +414,10 @@ def test_an_election_of_a_resume_that_is_killed_in_its_turn_is_that_ones(
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     world.kill_at = 7
     with pytest.raises(Killed):
-        resume(journal.path, **{**world.common(tmp_path), "who": Who("grace", "jumphost")})
+        resume(journal.path, **{**world.common(tmp_path), "who": Actor("grace", "jumphost")})
     assert world.moments[-1] == "after elect"
     world.revive()
-    mend(journal.path, **{**world.common(tmp_path), "who": Who("eve", "jumphost")})
+    mend(journal.path, **{**world.common(tmp_path), "who": Actor("eve", "jumphost")})
     line = _line(tmp_path)
     assert (line.result, line.command, line.user) == ("done", "recover resume", "grace")
     assert accepted_in_words(line) == "--accept-loss 1000+ by ada@laptop"
