@@ -11,7 +11,7 @@ from kelr.commands.reasons import read_reason
 from kelr.commands.session import Session
 from kelr.errors import UsageError
 from kelr.model import ElectionType, Selection, TopicPartition, parse_election_type
-from kelr.model.plan import Wish
+from kelr.model.plan import ElectionRequest
 from kelr.recovery.apply import MOST_IN_A_BATCH
 from kelr.recovery.consent import Consented
 from kelr.recovery.gather import WINDOW_S, selection_of
@@ -29,9 +29,9 @@ class Wanted:
     selection: Selection
     named_one_by_one: bool
     """Whether every partition was named; of a pattern or of everything, those that have a leader are no failure."""
-    wishes: Mapping[TopicPartition, Wish]
+    wishes: Mapping[TopicPartition, ElectionRequest]
     """What the JSON file says of its partitions."""
-    wish: Wish
+    wish: ElectionRequest
     """What the flags say of all others."""
     window_s: float
     batch: int | None
@@ -42,7 +42,7 @@ class Wanted:
     """The command without ``--dry-run`` and without consent, as arguments after ``kelr``."""
 
     @property
-    def wish_for(self) -> Callable[[TopicPartition], Wish]:
+    def wish_for(self) -> Callable[[TopicPartition], ElectionRequest]:
         return lambda at: self.wishes.get(at, self.wish)
 
     @property
@@ -84,8 +84,8 @@ def read_options(
             next_step="leave it out",
         )
     _check_naming(targets, topics, partition, json_file, everything=everything)
-    wish = Wish(election, desired_leader=designate, minimal_replicas=minimal_replicas)
-    wishes: Mapping[TopicPartition, Wish] = {}
+    wish = ElectionRequest(election, desired_leader=designate, minimal_replicas=minimal_replicas)
+    wishes: Mapping[TopicPartition, ElectionRequest] = {}
     if json_file is not None:
         wishes = _wishes_of(session, json_file, election, wish)
         selection = selection_of(list(wishes))
@@ -192,7 +192,9 @@ def _check_naming(
         )
 
 
-def _wishes_of(session: Session, json_file: Path, election: ElectionType, wish: Wish) -> Mapping[TopicPartition, Wish]:
+def _wishes_of(
+    session: Session, json_file: Path, election: ElectionType, wish: ElectionRequest
+) -> Mapping[TopicPartition, ElectionRequest]:
     """What the file asks for, partition by partition, with what the flags add.
 
     One file serves every type, as in the KIP's example: what this type does not need is named, and left alone.
@@ -220,5 +222,5 @@ def _wishes_of(session: Session, json_file: Path, election: ElectionType, wish: 
                 f"{json_file}: {at} has no desiredLeader, and a designation needs to know whom",
                 next_step="give each partition its desiredLeader, or add --designate BROKER for those without",
             )
-        wishes[at] = Wish(election, desired if takes_leader else None, least if takes_least else None)
+        wishes[at] = ElectionRequest(election, desired if takes_leader else None, least if takes_least else None)
     return wishes

@@ -30,7 +30,7 @@ from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
 from kelr.errors import UsageError
 from kelr.model import AdviceAction, ElectionType, Selection, parse_election_type
-from kelr.model.plan import Consent, Plan, Unplanned, Wish
+from kelr.model.plan import Consent, ElectionRequest, Plan, Unplanned
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
 from kelr.sources.base import Source, silence_of
@@ -54,7 +54,7 @@ class Wanted:
 
     selection: Selection
     only_unsafe: bool
-    wish: Wish
+    wish: ElectionRequest
     lifetime_ms: int
     logs: Sequence[Path]
     out: Path | None
@@ -103,7 +103,7 @@ def read_options(
     return Wanted(
         selection=selection,
         only_unsafe=selection.is_everything and not everything,
-        wish=Wish(election, desired_leader=designate, gone=lost),
+        wish=ElectionRequest(election, desired_leader=designate, gone=lost),
         lifetime_ms=lifetime_ms,
         logs=logs,
         out=out,

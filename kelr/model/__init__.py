@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Check,
         Consent,
         Difference,
+        ElectionRequest,
         Ended,
         Evidence,
         Finding,
@@ -74,7 +75,6 @@ if TYPE_CHECKING:
         PlannedElection,
         RescueStep,
         Unplanned,
-        Wish,
     )
     from kelr.model.quorum import RecoveryQuorum
     from kelr.model.situation import WORST_FIRST, Situation
@@ -108,6 +108,7 @@ __all__ = [
     "Decision",
     "Difference",
     "ElectedBy",
+    "ElectionRequest",
     "ElectionType",
     "Ended",
     "EpochEnd",
@@ -148,7 +149,6 @@ __all__ = [
     "Unheard",
     "Unplanned",
     "Unsaved",
-    "Wish",
     "parse_election_type",
     "parse_target",
     "select",
@@ -219,7 +219,7 @@ _HOMES = {
         "PlannedElection",
         "RescueStep",
         "Unplanned",
-        "Wish",
+        "ElectionRequest",
     ),
     "quorum": ("RecoveryQuorum",),
     "situation": ("WORST_FIRST", "Situation"),

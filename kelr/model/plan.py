@@ -20,7 +20,7 @@ _LONGEST_NUMBER = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ElectionRequest:
     """What somebody asks for one partition (kafka-leader-election.sh's flags, and the KIP's JSON file)."""
 
     election: ElectionType | None = None

@@ -14,7 +14,7 @@ from typing import Literal
 
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
-from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.model.fields import Count, Int32, Topic
 from kelr.recovery.json_file import STRICT, adapter, first_problem, read_json
 
@@ -29,9 +29,9 @@ class ElectionEntry:
     desired_leader: int | None = None
     minimal_replicas: int | None = None
 
-    def wish(self, election: ElectionType) -> Wish:
+    def wish(self, election: ElectionType) -> ElectionRequest:
         """The wish, for the election type of the command line, which holds for the whole file."""
-        return Wish(election, self.desired_leader, self.minimal_replicas)
+        return ElectionRequest(election, self.desired_leader, self.minimal_replicas)
 
 
 @dataclass(frozen=True, slots=True)

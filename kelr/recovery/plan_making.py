@@ -11,6 +11,7 @@ from kelr.engine.planning import DEFAULT_LIFETIME_MS, plan_of
 from kelr.engine.planning.saved import NO_FILES
 from kelr.model import (
     Decision,
+    ElectionRequest,
     LogAnswer,
     PartitionState,
     Plan,
@@ -20,7 +21,6 @@ from kelr.model import (
     TopicConfig,
     TopicError,
     TopicPartition,
-    Wish,
 )
 from kelr.sources.base import Progress, Source
 from kelr.sources.decisions import Elections, decide_partitions
@@ -56,7 +56,7 @@ def notes_on(decisions: Iterable[Decision]) -> dict[str, list[TopicPartition]]:
 def make_plan(
     source: Source,
     selection: Selection,
-    wish: Callable[[TopicPartition], Wish],
+    wish: Callable[[TopicPartition], ElectionRequest],
     *,
     clock_ms: Callable[[], int],
     lifetime_ms: int = DEFAULT_LIFETIME_MS,

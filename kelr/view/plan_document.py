@@ -61,7 +61,7 @@ class PlanContext:
     not_known: str = ""
     """Of partitions that are well: that dead brokers' disks may hold the only copy of records; none then either."""
     gone: frozenset[int] = frozenset()
-    """Brokers that were said not to come back (`Wish.gone`)."""
+    """Brokers that were said not to come back (`ElectionRequest.gone`)."""
     saved: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
     """For people: what is in rescue files already, and in which."""
     all_saved: bool = False

@@ -22,13 +22,13 @@ from kelr.lab import Lab, run_incident
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import (
     ConfigSource,
+    ElectionRequest,
     ElectionType,
     Method,
     PartitionState,
     Plan,
     Selection,
     Target,
-    Wish,
 )
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
@@ -64,7 +64,7 @@ def _source(lab: Lab, *, timeout_s: float = 20) -> LiveSource:
     return LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=timeout_s))
 
 
-def _plan(lab: Lab, topic: str, wishes: Mapping[int, Wish]) -> Plan:
+def _plan(lab: Lab, topic: str, wishes: Mapping[int, ElectionRequest]) -> Plan:
     with _source(lab) as source:
         selection = Selection((Target(topic=topic, partitions=tuple(sorted(wishes))),))
         (page,) = decide_partitions(source, selection, clock_ms=_now_ms)
@@ -91,8 +91,8 @@ def _states(lab: Lab, topic: str) -> Mapping[int, PartitionState]:
     return {at.partition: state for at, state in settled(lab).partitions(topic).items()}
 
 
-def _designate(broker: int, *partitions: int) -> dict[int, Wish]:
-    return dict.fromkeys(partitions, Wish(ElectionType.DESIGNATION, broker))
+def _designate(broker: int, *partitions: int) -> dict[int, ElectionRequest]:
+    return dict.fromkeys(partitions, ElectionRequest(ElectionType.DESIGNATION, broker))
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +212,7 @@ def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_pat
     """Every partition is led by 2, most of which an unclean election alone would have given to 3."""
     lab, topic = leaderless
     before = _states(lab, topic)
-    plan = _plan(lab, topic, {**_designate(2, 18, 19, 20, 22, 23), 21: Wish(ElectionType.UNCLEAN)})
+    plan = _plan(lab, topic, {**_designate(2, 18, 19, 20, 22, 23), 21: ElectionRequest(ElectionType.UNCLEAN)})
     methods = [one.method for one in plan.elections]
     assert methods.count(Method.REORDER) >= 3
     assert Method.UNCLEAN in methods
@@ -233,7 +233,7 @@ def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_pat
     assert [result.ended for result in _apply(lab, plan, tmp_path)] == [Ended.NOT_NEEDED] * 6
     lab.restore()
     lab.wait_partitions(topic, "all are in sync", lambda state: len(state.isr) == 3)
-    plan = _plan(lab, topic, dict.fromkeys(range(18, 24), Wish(ElectionType.PREFERRED)))
+    plan = _plan(lab, topic, dict.fromkeys(range(18, 24), ElectionRequest(ElectionType.PREFERRED)))
     assert {one.method for one in plan.elections} == {Method.PREFERRED}
     assert {result.ended for result in _apply(lab, plan, tmp_path)} == {Ended.DONE}
     after = _states(lab, topic)

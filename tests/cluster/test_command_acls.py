@@ -45,7 +45,7 @@ from kelr.lab.produce import produce
 from kelr.lab.security.access import client_login
 from kelr.lab.security.kinds import Mechanism
 from kelr.lab.story import create_topic
-from kelr.model import ElectionType, PartitionState, Selection, Target, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, PartitionState, Selection, Target, TopicPartition
 from kelr.model.acls import COMMAND_ACLS, NO_CLUSTER, WEAKER, AclOperation, AclResource, RequiredAcl
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
@@ -337,7 +337,7 @@ def used(desk: Desk) -> Iterator[None]:
     producer.abort_transaction(30)
 
 
-WISH = Wish(ElectionType.DESIGNATION, 2)
+WISH = ElectionRequest(ElectionType.DESIGNATION, 2)
 
 
 def now_ms() -> int:

@@ -13,7 +13,7 @@ import pytest
 from kelr.controller import Election
 from kelr.lab import Lab, LabSpec
 from kelr.lab.story import Story
-from kelr.model import ElectionType, Method, Plan, Selection, Target, TopicPartition, Unplanned, Wish
+from kelr.model import ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition, Unplanned
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.configs import CORDONED
@@ -88,14 +88,14 @@ def _states(lab: Lab, topic: str) -> Mapping[int, Any]:
     return {at.partition: state for at, state in settled(lab).partitions(topic).items()}
 
 
-def _plan(source: Source, topic: str, partition: int, wish: Wish) -> Plan:
+def _plan(source: Source, topic: str, partition: int, wish: ElectionRequest) -> Plan:
     selection = Selection((Target(topic=topic, partitions=(partition,)),))
     return make_plan(source, selection, lambda _: wish, clock_ms=MACHINE.now_ms).plan
 
 
 def _designation(lab: Lab, topic: str, partition: int) -> Plan:
     with _source(lab) as source:
-        return _plan(source, topic, partition, Wish(ElectionType.DESIGNATION, 2))
+        return _plan(source, topic, partition, ElectionRequest(ElectionType.DESIGNATION, 2))
 
 
 def _common(source: LiveSource, state: Path) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def test_a_broker_that_died_cordoned(lab: Lab, tmp_path: Path) -> None:
     refusal changes nothing. What needs no order is done."""
     brokers = ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)
     with live_metadata_log(brokers=brokers) as log, QuorumSource(_source(lab), log, follows=True) as source:
-        plan = _plan(source, DEAD, 0, Wish(ElectionType.DESIGNATION, 2))
+        plan = _plan(source, DEAD, 0, ElectionRequest(ElectionType.DESIGNATION, 2))
     (left,) = plan.not_planned
     assert left.why is Unplanned.REFUSED
     assert "Kafka takes no order of the replicas that names broker 1" in left.reason
@@ -175,7 +175,7 @@ def test_a_broker_that_died_cordoned(lab: Lab, tmp_path: Path) -> None:
     assert (state.leader, state.replicas) == (None, ORDERS[DEAD])
     assert not _is_open(lab, tmp_path)
     with _source(lab) as live:
-        unclean = _plan(live, DEAD, 0, Wish(ElectionType.UNCLEAN))
+        unclean = _plan(live, DEAD, 0, ElectionRequest(ElectionType.UNCLEAN))
     assert _apply(lab, unclean, tmp_path).leader == 3
 
 

@@ -30,6 +30,7 @@ from kelr.lab import INCIDENTS, Action, IncidentReport, Lab, run_incident
 from kelr.model import (
     AdviceAction,
     Decision,
+    ElectionRequest,
     ElectionType,
     Forecast,
     Outcome,
@@ -37,7 +38,6 @@ from kelr.model import (
     Situation,
     Snapshot,
     TopicPartition,
-    Wish,
     select,
 )
 from kelr.sources.connection import ConnectionSettings
@@ -172,7 +172,7 @@ def _designate_with_other_tools(lab: Lab, snapshot: Snapshot, decisions: Sequenc
     plan = plan_of(
         snapshot,
         [d for d in decisions if d.leader is None and _best(d).elected is not None],
-        lambda address: Wish(ElectionType.DESIGNATION, best[address].designate),
+        lambda address: ElectionRequest(ElectionType.DESIGNATION, best[address].designate),
         now_ms=0,
         made_by="kelr/test",
     )

@@ -22,6 +22,7 @@ from kelr.lab.story import create_topic
 from kelr.model import (
     Bounds,
     DamageKind,
+    ElectionRequest,
     ElectionType,
     LogAnswer,
     NotHeard,
@@ -30,7 +31,6 @@ from kelr.model import (
     Selection,
     Target,
     TopicPartition,
-    Wish,
 )
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
@@ -152,7 +152,7 @@ def _put(lab: Lab, records: int, acks: Acks = Acks.ALL) -> None:
 
 def _elect(lab: Lab, at: TopicPartition, replica: int, state_directory: Path) -> None:
     with _source(lab) as source:
-        wish = Wish(ElectionType.DESIGNATION, replica)
+        wish = ElectionRequest(ElectionType.DESIGNATION, replica)
         plan = make_plan(source, _selection(at), lambda _: wish, clock_ms=MACHINE.now_ms).plan
         assert [one.elect for one in plan.elections] == [replica], plan.not_planned
         (result,) = apply_plan(

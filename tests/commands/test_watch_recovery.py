@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kelr.commands.watch_reader import Recoveries
-from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -19,7 +19,7 @@ from kelr.view.watch.words import plain_words
 from tests.commands.conftest import Kelr
 from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedSource, World, leaderless, watch_files
 
-ONE = {TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 2)}
+ONE = {TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)}
 CONSENTED = Consented(AcceptedLoss(1000, unbounded=True))
 
 

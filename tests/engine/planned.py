@@ -27,6 +27,7 @@ from kelr.model import (
     Cluster,
     Decision,
     Difference,
+    ElectionRequest,
     ElectionType,
     Features,
     LogAnswer,
@@ -37,21 +38,20 @@ from kelr.model import (
     PlannedElection,
     Snapshot,
     TopicPartition,
-    Wish,
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 
 MADE_BY = "kelr/0.0"
 TOPIC_ID = "AAAAAAAAQACAAAAAAAAAAQ"
-RECOMMENDED = Wish()
+RECOMMENDED = ElectionRequest()
 
 
-def asked(kind: ElectionType, minimal_replicas: int | None = None) -> Wish:
-    return Wish(kind, minimal_replicas=minimal_replicas)
+def asked(kind: ElectionType, minimal_replicas: int | None = None) -> ElectionRequest:
+    return ElectionRequest(kind, minimal_replicas=minimal_replicas)
 
 
-def designated(replica: int, minimal_replicas: int | None = None) -> Wish:
-    return Wish(ElectionType.DESIGNATION, replica, minimal_replicas)
+def designated(replica: int, minimal_replicas: int | None = None) -> ElectionRequest:
+    return ElectionRequest(ElectionType.DESIGNATION, replica, minimal_replicas)
 
 
 def known(state: PartitionState) -> PartitionState:
@@ -87,17 +87,17 @@ def decided(snapshot: Snapshot, rules: RuleSet | None = None) -> Decision:
     return decide(snapshot, state, rules)
 
 
-def plan(snapshot: Snapshot, wish: Wish = RECOMMENDED, rules: RuleSet | None = None) -> Plan:
+def plan(snapshot: Snapshot, wish: ElectionRequest = RECOMMENDED, rules: RuleSet | None = None) -> Plan:
     decisions = [decide(snapshot, state, rules) for state in snapshot.partitions]
     return plan_of(snapshot, decisions, lambda _address: wish, now_ms=1_000, made_by=MADE_BY)
 
 
-def election(snapshot: Snapshot, wish: Wish = RECOMMENDED, rules: RuleSet | None = None) -> PlannedElection:
+def election(snapshot: Snapshot, wish: ElectionRequest = RECOMMENDED, rules: RuleSet | None = None) -> PlannedElection:
     (found,) = plan(snapshot, wish, rules).elections
     return found
 
 
-def refusal(snapshot: Snapshot, wish: Wish = RECOMMENDED, rules: RuleSet | None = None) -> NotPlanned:
+def refusal(snapshot: Snapshot, wish: ElectionRequest = RECOMMENDED, rules: RuleSet | None = None) -> NotPlanned:
     made = plan(snapshot, wish, rules)
     assert made.elections == ()
     (found,) = made.not_planned
@@ -135,12 +135,12 @@ wishes = st.one_of(
 )
 
 
-def planner(wish: Callable[[PartitionState], Wish], snapshot: Snapshot, rules: RuleSet | None) -> Plan:
+def planner(wish: Callable[[PartitionState], ElectionRequest], snapshot: Snapshot, rules: RuleSet | None) -> Plan:
     """A plan of every partition of a snapshot, with a wish for each."""
     states = {state.address: state for state in snapshot.partitions}
     decisions = [decide(snapshot, state, rules) for state in snapshot.partitions]
 
-    def wished(address: TopicPartition) -> Wish:
+    def wished(address: TopicPartition) -> ElectionRequest:
         return wish(states[address])
 
     return plan_of(snapshot, decisions, wished, now_ms=20, made_by=MADE_BY)
@@ -200,7 +200,7 @@ _SOFTWARE = (25, 27, 29, 30, 30)
 
 
 @st.composite
-def stopped(draw: st.DrawFn) -> tuple[Snapshot, Wish]:
+def stopped(draw: st.DrawFn) -> tuple[Snapshot, ElectionRequest]:
     """One partition that mostly nobody leads, with most of its logs heard, and a wish that can mostly be planned."""
     replicas = tuple(draw(st.permutations(IDS)))[: draw(st.sampled_from((3, 3, 2, 4)))]
     live = draw(st.sets(st.sampled_from(replicas), min_size=1))

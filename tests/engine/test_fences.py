@@ -18,6 +18,7 @@ from kelr.model import (
     BrokerStatus,
     Consent,
     Difference,
+    ElectionRequest,
     ElectionType,
     NotHeard,
     PartitionState,
@@ -26,7 +27,6 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
     Unheard,
-    Wish,
 )
 from tests.engine.cases import leaderless, log_of, silent
 from tests.engine.planned import (
@@ -55,7 +55,7 @@ def found(planned: PlannedElection, snapshot: Snapshot) -> tuple[Difference, ...
     return differences(planned, snapshot, decide(snapshot, snapshot.partitions[0]))
 
 
-def changed(snapshot: Snapshot, change: Change, wish: Wish) -> tuple[Difference, ...]:
+def changed(snapshot: Snapshot, change: Change, wish: ElectionRequest) -> tuple[Difference, ...]:
     return found(election(snapshot, wish), change(snapshot))
 
 
@@ -426,7 +426,9 @@ _FIELDS: dict[str, st.SearchStrategy[object]] = {
 
 @examples(400)
 @given(stopped(), st.sampled_from(sorted(_FIELDS)), st.data())
-def test_a_field_that_changes_is_always_named(both: tuple[Snapshot, Wish], field: str, data: st.DataObject) -> None:
+def test_a_field_that_changes_is_always_named(
+    both: tuple[Snapshot, ElectionRequest], field: str, data: st.DataObject
+) -> None:
     snapshot, wish = both
     for planned in planner(lambda _state: wish, snapshot, None).elections:
         value = data.draw(_FIELDS[field])
@@ -441,7 +443,7 @@ def test_a_field_that_changes_is_always_named(both: tuple[Snapshot, Wish], field
 @examples(300)
 @given(stopped(), st.integers(1, 4), st.sampled_from(list(BrokerStatus)), st.booleans())
 def test_no_election_passes_that_would_elect_another_or_lose_more(
-    both: tuple[Snapshot, Wish], number: int, status: BrokerStatus, silenced: bool
+    both: tuple[Snapshot, ElectionRequest], number: int, status: BrokerStatus, silenced: bool
 ) -> None:
     """Whatever becomes of one broker: without a difference, the planned replica is elected and nothing more is lost."""
     snapshot, wish = both

@@ -15,6 +15,7 @@ from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,
     AdviceAction,
+    ElectionRequest,
     ElectionType,
     Features,
     HoldReason,
@@ -22,7 +23,6 @@ from kelr.model import (
     NotPlanned,
     PlannedElection,
     Snapshot,
-    Wish,
 )
 from tests.engine.cases import leaderless, silent
 from tests.engine.planned import all_heard, asked, designated, incident
@@ -38,7 +38,7 @@ def native(snapshot: Snapshot | None = None, *, strategy: str | None = "none", v
     return replace(made, cluster=replace(made.cluster, features=features), configs=configs)
 
 
-def planned(snapshot: Snapshot, wish: Wish, rules: str | None = None) -> PlannedElection | NotPlanned:
+def planned(snapshot: Snapshot, wish: ElectionRequest, rules: str | None = None) -> PlannedElection | NotPlanned:
     decision = decide(snapshot, snapshot.partitions[0], None if rules is None else rule_set(rules))
     made = plan_of(snapshot, [decision], lambda _at: wish, now_ms=0, made_by="kelr/test")
     return (*made.elections, *made.not_planned)[0]
@@ -119,7 +119,7 @@ def test_no_note_says_that_the_cluster_lacks_what_it_has() -> None:
     ],
     ids=["designation", "aggressive", "with so many logs"],
 )
-def test_the_election_names_its_leader_or_is_left_to_the_controller(wish: Wish, method: Method) -> None:
+def test_the_election_names_its_leader_or_is_left_to_the_controller(wish: ElectionRequest, method: Method) -> None:
     made = planned(native(), wish)
     assert isinstance(made, PlannedElection)
     assert (made.method, made.elect, made.order, made.restores) == (method, 2, (3, 1, 2), (3, 1, 2))

@@ -19,6 +19,7 @@ from kelr.model import (
     BrokerStatus,
     Consent,
     ElectedBy,
+    ElectionRequest,
     ElectionType,
     Features,
     Grade,
@@ -31,7 +32,6 @@ from kelr.model import (
     TopicPartition,
     Unheard,
     Unplanned,
-    Wish,
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 from tests.engine.planned import (
@@ -223,13 +223,16 @@ def test_a_designation_of_whom_kafka_elects_anyway_is_one_request() -> None:
 @pytest.mark.parametrize(
     ("wish", "reason"),
     [
-        (Wish(ElectionType.DESIGNATION), "A designation needs the desired leader"),
+        (ElectionRequest(ElectionType.DESIGNATION), "A designation needs the desired leader"),
         (designated(7), "Broker 7 is no replica of orders:0: replicas are [3, 1, 2]."),
         (designated(1), "Broker 1 cannot be elected: it is fenced."),
-        (Wish(ElectionType.UNCLEAN, 2), "A desired leader (2) goes with a designation, not with an unclean election."),
+        (
+            ElectionRequest(ElectionType.UNCLEAN, 2),
+            "A desired leader (2) goes with a designation, not with an unclean election.",
+        ),
     ],
 )
-def test_wishes_that_cannot_be_are_refused(wish: Wish, reason: str) -> None:
+def test_wishes_that_cannot_be_are_refused(wish: ElectionRequest, reason: str) -> None:
     left = refusal(incident(), wish)
     assert left.why is Unplanned.REFUSED
     assert left.reason.startswith(reason)
@@ -264,7 +267,7 @@ def test_where_no_order_is_changed_nobody_leaves() -> None:
 
 
 @pytest.mark.parametrize("wish", [UNCLEAN, BALANCED, AGGRESSIVE, designated(2)])
-def test_a_live_leader_makes_all_but_a_preferred_election_needless(wish: Wish) -> None:
+def test_a_live_leader_makes_all_but_a_preferred_election_needless(wish: ElectionRequest) -> None:
     left = refusal(incident(led(2), live=(1, 2, 3), fenced=(), logs=()), wish)
     assert (left.why, left.leader) == (Unplanned.NOT_NEEDED, 2)
 
@@ -336,7 +339,7 @@ def test_a_reassignment_under_way_is_let_complete_first() -> None:
 
 
 @pytest.mark.parametrize("wish", [designated(3), UNCLEAN])
-def test_what_kafkas_own_tool_does_beside_a_reassignment_takes_force(wish: Wish) -> None:
+def test_what_kafkas_own_tool_does_beside_a_reassignment_takes_force(wish: ElectionRequest) -> None:
     made = election(with_state(incident(), adding=(2,), removing=(3,)), wish)
     assert (made.elect, made.method, made.consent) == (3, Method.UNCLEAN, Consent.FORCE)
     assert "it adds broker 2 and removes broker 3" in made.warnings[0]
@@ -352,7 +355,7 @@ def test_a_reassignment_that_nobody_can_tell_of_forbids_reordering_alone() -> No
 @pytest.mark.parametrize(
     ("wish", "elect"), [(designated(2), 2), (designated(3), 3), (UNCLEAN, 3), (AGGRESSIVE, 2), (PREFERRED, None)]
 )
-def test_an_unknown_elr_decides_nothing_without_force(wish: Wish, elect: int | None) -> None:
+def test_an_unknown_elr_decides_nothing_without_force(wish: ElectionRequest, elect: int | None) -> None:
     snapshot = with_state(incident(leaderless((3, 1, 2)), live=(2, 3)), elr=None, last_known_elr=None)
     assert plan(snapshot).elections == ()
     if elect is None:
@@ -364,7 +367,7 @@ def test_an_unknown_elr_decides_nothing_without_force(wish: Wish, elect: int | N
 
 
 @pytest.mark.parametrize(("wish", "elect"), [(designated(2), 2), (UNCLEAN, 3), (AGGRESSIVE, 2)])
-def test_with_elr_switched_off_and_an_empty_isr_every_election_goes(wish: Wish, elect: int) -> None:
+def test_with_elr_switched_off_and_an_empty_isr_every_election_goes(wish: ElectionRequest, elect: int) -> None:
     """DescribeTopicPartitions tells an ELR that is left over, so one that it does not tell is empty (seen on 4.3.1)."""
     state = replace(leaderless((3, 1, 2)), elr=None, last_known_elr=(1,))
     logs = (log_of(3, (4, 116), hw=116), silent(1), log_of(2, (4, 135), hw=120))
@@ -429,7 +432,7 @@ def test_a_decision_by_other_rules_than_the_clusters_is_no_ground_for_a_plan() -
 def test_a_topic_whose_records_are_not_in_its_replicas_logs_gets_no_election(config: str, where: str) -> None:
     snapshot = incident()
     configs = {topic: replace(one, foreign=config) for topic, one in snapshot.configs.items()}
-    for wish in (Wish(), designated(2), UNCLEAN, PREFERRED, BALANCED):
+    for wish in (ElectionRequest(), designated(2), UNCLEAN, PREFERRED, BALANCED):
         left = refusal(replace(snapshot, configs=configs), wish)
         assert left.why is Unplanned.REFUSED
         assert left.reason.startswith(f"The topic has {config}: its records are {where}, and not where elections look")
@@ -516,17 +519,17 @@ def test_a_partition_is_planned_once_and_from_its_own_snapshot() -> None:
     snapshot = incident()
     decision = decide(snapshot, snapshot.partitions[0])
     with pytest.raises(ValueError, match="orders:0 is decided twice"):
-        plan_of(snapshot, [decision, decision], lambda _at: Wish(), now_ms=0, made_by=MADE_BY)
+        plan_of(snapshot, [decision, decision], lambda _at: ElectionRequest(), now_ms=0, made_by=MADE_BY)
     with pytest.raises(ValueError, match="orders:1 is not in the snapshot"):
-        plan_of(snapshot, [replace(decision, partition=1)], lambda _at: Wish(), now_ms=0, made_by=MADE_BY)
+        plan_of(snapshot, [replace(decision, partition=1)], lambda _at: ElectionRequest(), now_ms=0, made_by=MADE_BY)
 
 
 def test_each_partition_is_asked_for_its_own_wish() -> None:
     seen: list[TopicPartition] = []
 
-    def wish(address: TopicPartition) -> Wish:
+    def wish(address: TopicPartition) -> ElectionRequest:
         seen.append(address)
-        return Wish()
+        return ElectionRequest()
 
     snapshot = incident()
     plan_of(snapshot, [decide(snapshot, snapshot.partitions[0])], wish, now_ms=0, made_by=MADE_BY)

@@ -17,6 +17,7 @@ from kelr.model import (
     AdviceAction,
     Bounds,
     Consent,
+    ElectionRequest,
     ElectionType,
     Grade,
     LogAnswer,
@@ -24,7 +25,6 @@ from kelr.model import (
     ReplicaLog,
     Snapshot,
     Unplanned,
-    Wish,
 )
 from kelr.view.plan_left import without_them
 from tests.engine.cases import leaderless, log_of, silent
@@ -46,8 +46,8 @@ _OF_THE_GONE: dict[str, Any] = {"reason": "", "hold": (), "alternatives": (), "w
 """What is said otherwise where some will not come back."""
 
 
-def without(*brokers: int, minimal_replicas: int | None = None) -> Wish:
-    return Wish(gone=frozenset(brokers), minimal_replicas=minimal_replicas)
+def without(*brokers: int, minimal_replicas: int | None = None) -> ElectionRequest:
+    return ElectionRequest(gone=frozenset(brokers), minimal_replicas=minimal_replicas)
 
 
 def on_disk(log: ReplicaLog) -> ReplicaLog:
@@ -273,12 +273,12 @@ subsets = st.sets(st.sampled_from((1, 2, 3, 4)), min_size=1).map(frozenset)
 @examples(200)
 @given(stopped(), subsets)
 def test_who_is_planned_is_there_and_loses_the_fewest_known_committed_offsets(
-    stop: tuple[Snapshot, Wish], among: frozenset[int]
+    stop: tuple[Snapshot, ElectionRequest], among: frozenset[int]
 ) -> None:
     snapshot, _ = stop
     (state,) = snapshot.partitions
     gone = among - snapshot.cluster.live
-    made = plan(snapshot, Wish(gone=gone))
+    made = plan(snapshot, ElectionRequest(gone=gone))
     for found in made.elections:
         decision = decided(snapshot)
         case = case_of(snapshot, state, rules_of(snapshot, decision))
@@ -311,10 +311,10 @@ def test_who_is_planned_is_there_and_loses_the_fewest_known_committed_offsets(
 
 @examples(200)
 @given(stopped(), subsets)
-def test_who_is_gone_is_never_asked_for(stop: tuple[Snapshot, Wish], among: frozenset[int]) -> None:
+def test_who_is_gone_is_never_asked_for(stop: tuple[Snapshot, ElectionRequest], among: frozenset[int]) -> None:
     snapshot, _ = stop
     gone = among - snapshot.cluster.live
-    made = plan(snapshot, Wish(gone=gone))
+    made = plan(snapshot, ElectionRequest(gone=gone))
     for planned in made.elections:
         assert not {one.start for one in planned.alternatives} & gone
         truncating = [text for text in planned.warnings if "truncate" in text and "where they differ" in text]

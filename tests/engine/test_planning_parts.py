@@ -23,6 +23,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     Bounds,
     DamageKind,
+    ElectionRequest,
     ElectionType,
     Grade,
     HoldReason,
@@ -34,7 +35,6 @@ from kelr.model import (
     RescueStep,
     TopicPartition,
     Truncation,
-    Wish,
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent
 from tests.engine.planned import (
@@ -68,7 +68,7 @@ def test_the_last_known_leader_stays_down() -> None:
         "If broker 1 returns before the election, Kafka elects it as the last known leader, even if its log was cut:"
         " the advice is to bring it back instead; for this election keep it down until it is done."
     )
-    recommended = election(incident(), Wish(gone=frozenset({1})))
+    recommended = election(incident(), ElectionRequest(gone=frozenset({1})))
     assert recommended.hold[0].text.endswith("even if its log was cut: keep it down until this is done.")
 
 

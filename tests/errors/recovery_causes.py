@@ -13,7 +13,7 @@ from kelr.commands.gone import refuse_the_live
 from kelr.commands.reasons import read_reason
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
-from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.model.plan import AcceptedLoss, Consent
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -36,7 +36,7 @@ from tests.rescue.fake_cluster import FakeCluster, orders
 from tests.rescue.files import save, tail
 
 AT = TopicPartition(TOPIC, 0)
-DESIGNATE_2 = {AT: Wish(ElectionType.DESIGNATION, 2)}
+DESIGNATE_2 = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
 ANY_LOSS = Consented(AcceptedLoss(1000, unbounded=True))
 OTHER_CLUSTER = "another-cluster-entirel"
 
@@ -131,7 +131,7 @@ def cut_short(ground: Ground) -> tuple[Any, Path]:
 
 def applied_again(ground: Ground) -> None:
     world, _ = cut_short(ground)
-    apply_plan(world.plan({AT: Wish(ElectionType.UNCLEAN)}), **world.common(ground.path), consented=ANY_LOSS)
+    apply_plan(world.plan({AT: ElectionRequest(ElectionType.UNCLEAN)}), **world.common(ground.path), consented=ANY_LOSS)
 
 
 def journal_of_another(ground: Ground) -> None:

@@ -26,6 +26,7 @@ from kelr.model import (
     Check,
     Decision,
     ElectedBy,
+    ElectionRequest,
     ElectionType,
     Forecast,
     HoldReason,
@@ -39,7 +40,6 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
     Unplanned,
-    Wish,
 )
 from tests.hindsight.hindsight import WAIT, Moment, Option
 
@@ -246,7 +246,7 @@ def _comparable(subject: Subject) -> tuple[int, ...]:
 # Plans.
 
 
-def wishes_of(decision: Decision, gone: frozenset[int]) -> Sequence[Wish]:
+def wishes_of(decision: Decision, gone: frozenset[int]) -> Sequence[ElectionRequest]:
     """What people ask for: what kelr recommends, the same with brokers gone for good, and each kind of election."""
     kinds = (
         ElectionType.PREFERRED,
@@ -254,21 +254,21 @@ def wishes_of(decision: Decision, gone: frozenset[int]) -> Sequence[Wish]:
         ElectionType.LONGEST_LOG_BALANCED,
         ElectionType.LONGEST_LOG_AGGRESSIVE,
     )
-    designations = (Wish(ElectionType.DESIGNATION, replica) for replica in decision.replicas)
-    return (Wish(), Wish(gone=gone), *map(Wish, kinds), *designations)
+    designations = (ElectionRequest(ElectionType.DESIGNATION, replica) for replica in decision.replicas)
+    return (ElectionRequest(), ElectionRequest(gone=gone), *map(ElectionRequest, kinds), *designations)
 
 
 Planned = PlannedElection | NotPlanned | None
 
 
-def planned_of(snapshot: Snapshot, decision: Decision, wish: Wish) -> Planned:
+def planned_of(snapshot: Snapshot, decision: Decision, wish: ElectionRequest) -> Planned:
     """What a plan has for one partition."""
     subject = subject_of(snapshot, decision)
     assert subject is not None
     return plan_partition(subject, wish)
 
 
-def claims_of_plan(snapshot: Snapshot, decision: Decision, wish: Wish, found: Planned) -> Iterator[Claim]:
+def claims_of_plan(snapshot: Snapshot, decision: Decision, wish: ElectionRequest, found: Planned) -> Iterator[Claim]:
     """What a plan says of one partition."""
     subject = subject_of(snapshot, decision)
     assert subject is not None
@@ -321,7 +321,7 @@ def _of_planned(subject: Subject, planned: PlannedElection) -> Iterator[Claim]:
             yield Claim(Kind.NO_HOLD, address, again, planned, elect, text)
 
 
-def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator[Claim]:
+def _of_not_planned(subject: Subject, found: NotPlanned, wish: ElectionRequest) -> Iterator[Claim]:
     if wish.election is None:
         return
     option = Option(election=wish.election, desired=-1 if wish.desired_leader is None else wish.desired_leader)

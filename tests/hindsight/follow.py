@@ -19,6 +19,7 @@ from kelr.engine.planning import plan_of
 from kelr.model import (
     AdviceAction,
     Decision,
+    ElectionRequest,
     ElectionType,
     LogAnswer,
     NotHeard,
@@ -29,7 +30,6 @@ from kelr.model import (
     TopicPartition,
     Unheard,
     Unplanned,
-    Wish,
 )
 from kelr.rescue.choose import Limits, Wanted, choose
 from tests.hindsight.claims import option_of_planned
@@ -91,7 +91,7 @@ def follow(world: World, sight: Sight) -> Followed:
 def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> bool:
     """One plan, and what it says. False: nothing is left to do."""
     snapshot, decisions = _seen(world, sight)
-    wish = Wish(gone=gone)
+    wish = ElectionRequest(gone=gone)
     now_ms = world.running.now_ms
     plan = plan_of(snapshot, decisions, lambda _: wish, now_ms=now_ms, made_by="hindsight")
     if plan.elections:

@@ -19,6 +19,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     AdviceAction,
     Decision,
+    ElectionRequest,
     ElectionType,
     LogAnswer,
     NotHeard,
@@ -30,7 +31,6 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
     Unplanned,
-    Wish,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 from tests.hindsight.claims import (
@@ -150,12 +150,12 @@ def taken_for_false(world: World, sight: Sight) -> frozenset[str]:
     return frozenset(topic.name for topic in topics if config(topic.name).unclean_leader_election)
 
 
-Plans = Iterable[tuple[Decision, Wish, Planned]]
+Plans = Iterable[tuple[Decision, ElectionRequest, Planned]]
 
 
 def plans_of(
     snapshot: Snapshot, decisions: Sequence[Decision], gone: frozenset[int]
-) -> Iterator[tuple[Decision, Wish, Planned]]:
+) -> Iterator[tuple[Decision, ElectionRequest, Planned]]:
     """What a plan has for each partition and each wish."""
     for decision in decisions:
         for wish in wishes_of(decision, gone):

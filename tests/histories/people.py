@@ -15,7 +15,7 @@ from kelr.commands.election_options import Wanted
 from kelr.controller import Election, events
 from kelr.engine.planning import plan_id
 from kelr.errors import KelrError
-from kelr.model import ElectionType, Plan, Selection, Target, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, Plan, Selection, Target, TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.consent import Consented
@@ -142,7 +142,7 @@ class Operator:
         def plan(process: Process) -> None:
             selection = Selection(tuple(Target(topic=name) for name in sorted({at.topic for at in wishes})))
             source = HistorySource(Connection(self.cluster, process, self.asked))
-            made = make_plan(source, selection, lambda at: wishes.get(at, Wish()), clock_ms=process.now_ms)
+            made = make_plan(source, selection, lambda at: wishes.get(at, ElectionRequest()), clock_ms=process.now_ms)
             plans.append(made.plan)
 
         def apply(process: Process) -> tuple[Applied, ...]:
@@ -205,13 +205,13 @@ class Operator:
         if takes_s is not None:
             process.elapse(takes_s)
 
-    def _wishes(self) -> Mapping[TopicPartition, Wish]:
-        wishes = {STEADY: Wish(ElectionType.PREFERRED)}
+    def _wishes(self) -> Mapping[TopicPartition, ElectionRequest]:
+        wishes = {STEADY: ElectionRequest(ElectionType.PREFERRED)}
         for at in sorted(self.cluster.now.controller.partitions):
             if at.topic == TOPIC:
                 elect = self.chance.choose(f"{self.who.user}'s wishes", lambda random: random.choice((None, 1, 3, 0)))
-                designated = Wish(ElectionType.DESIGNATION, elect or 2)
-                wishes[at] = Wish(ElectionType.UNCLEAN) if elect == 0 else designated
+                designated = ElectionRequest(ElectionType.DESIGNATION, elect or 2)
+                wishes[at] = ElectionRequest(ElectionType.UNCLEAN) if elect == 0 else designated
         return wishes
 
     def _elect_at_once(self, process: Process) -> tuple[Applied, ...]:
@@ -241,7 +241,7 @@ class Operator:
             Selection((Target(topic=STEADY.topic if election is ElectionType.PREFERRED else TOPIC),)),
             named_one_by_one=options.get("batch") == 1,
             wishes={},
-            wish=Wish(election, *leader),
+            wish=ElectionRequest(election, *leader),
             window_s=WINDOW_S,
             batch=options.get("batch", DEFAULT_BATCH),
             keep_order=options.get("keep_order", False),

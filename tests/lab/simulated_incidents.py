@@ -17,7 +17,7 @@ from kelr.controller import Configs, ControllerState, Election, events, rule_set
 from kelr.engine import decide
 from kelr.engine.planning import plan_of
 from kelr.lab.produce import Acks as Wanted
-from kelr.model import Method, Plan, PlannedElection, Snapshot, TopicPartition, Wish
+from kelr.model import ElectionRequest, Method, Plan, PlannedElection, Snapshot, TopicPartition
 from kelr.simulation import Acks, SimulatedCluster, started
 from kelr.simulation.replication import caught_up
 
@@ -218,7 +218,7 @@ def by_plans(incident: Incident) -> None:
 
 
 def _plan(incident: Incident) -> Plan:
-    snapshot, wish = incident.snapshot(), Wish(gone=frozenset(incident.chaos.gone))
+    snapshot, wish = incident.snapshot(), ElectionRequest(gone=frozenset(incident.chaos.gone))
     decisions = [decide(snapshot, state) for state in snapshot.partitions]
     return plan_of(snapshot, decisions, lambda _at: wish, now_ms=0, lifetime_ms=60_000, made_by="kelr/test")
 

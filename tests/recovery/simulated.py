@@ -21,6 +21,7 @@ from kelr.errors import ConnectError
 from kelr.model import (
     METADATA_FEATURE,
     Cluster,
+    ElectionRequest,
     ElectionType,
     LogAnswer,
     PartitionState,
@@ -29,7 +30,6 @@ from kelr.model import (
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Wish,
 )
 from kelr.recovery.hand import NO_ANSWER, NO_ERROR
 from kelr.recovery.site import Site, Timeouts
@@ -163,7 +163,9 @@ class World:
             "patience": self.patience(),
         }
 
-    def plan(self, wishes: Mapping[TopicPartition, Wish] | None = None, *, lifetime_ms: int = 1_800_000) -> Plan:
+    def plan(
+        self, wishes: Mapping[TopicPartition, ElectionRequest] | None = None, *, lifetime_ms: int = 1_800_000
+    ) -> Plan:
         """A plan with these wishes; without any, 2 for all of `TOPIC`, and the preferred replica for `STEADY`."""
         if wishes is None:
             wishes = {at: self._usual(at) for at in self.cluster.controller.partitions}
@@ -177,8 +179,12 @@ class World:
             made_by="kelr/test",
         )
 
-    def _usual(self, at: TopicPartition) -> Wish:
-        return Wish(ElectionType.DESIGNATION, 2) if at.topic == TOPIC else Wish(ElectionType.PREFERRED)
+    def _usual(self, at: TopicPartition) -> ElectionRequest:
+        return (
+            ElectionRequest(ElectionType.DESIGNATION, 2)
+            if at.topic == TOPIC
+            else ElectionRequest(ElectionType.PREFERRED)
+        )
 
 
 class SimulatedGround(Ground):

@@ -12,7 +12,7 @@ import pytest
 from kelr.controller import Election, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import ConnectError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
-from kelr.model import ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition
 from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
@@ -51,7 +51,7 @@ from tests.recovery.simulated import (
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
 CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
-ONE = {TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 2)}
+ONE = {TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)}
 """The partition [3,1,2], which has to be reordered."""
 
 
@@ -173,7 +173,7 @@ def test_a_dead_leader_on_record_is_taken_off_by_the_reordering(tmp_path: Path) 
     world.cluster = world.cluster.placed(replace(state, leader=1, elr=(), last_known_elr=()))
     for replica, end in ((3, 10), (2, 20)):
         world.cluster = world.cluster.tell(state.address, _log(replica, end, world.state().leader_epoch))
-    plan = world.plan({state.address: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({state.address: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert [one.method for one in plan.elections] == ["reorder"]
     results = _apply(world, tmp_path, plan, consented=Consented(AcceptedLoss(1000, unbounded=True), "the only way"))
     assert _ends(results) == ["done"]
@@ -299,7 +299,7 @@ def test_a_returning_leader_between_reordering_and_election(tmp_path: Path) -> N
 def test_the_wanted_replica_dies_between_reordering_and_election(tmp_path: Path) -> None:
     """An unclean election would take the other one: it is not asked for."""
     world = leaderless()
-    plan = world.plan({**ONE, TopicPartition(TOPIC, 2): Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({**ONE, TopicPartition(TOPIC, 2): ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert [one.method for one in plan.elections] == ["reorder", "unclean"]
     world.happens[1] = dies(world, 2)
     results = _apply(world, tmp_path, plan)
@@ -433,7 +433,7 @@ def test_an_election_that_never_comes(tmp_path: Path) -> None:
 def test_a_preferred_replica_that_fell_out_of_the_isr(tmp_path: Path) -> None:
     """Kafka answers that it cannot lead; the one that led leads on."""
     world = leaderless()
-    plan = world.plan({STEADY: Wish(ElectionType.PREFERRED)})
+    plan = world.plan({STEADY: ElectionRequest(ElectionType.PREFERRED)})
     world.happens[0] = dies(world, 3)  # right before the election
     (result,) = _apply(world, tmp_path, plan)
     assert (result.ended, result.error, result.leader) == (Ended.UNKNOWN, "PREFERRED_LEADER_NOT_AVAILABLE", 2)
@@ -577,7 +577,7 @@ def test_an_election_in_its_own_order_of_which_nobody_tells_stays_open(
 ) -> None:
     """It was done; resume and undo find that out, and until then it counts as one that may have given records up."""
     world = leaderless()
-    plan = world.plan({TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 3)})
+    plan = world.plan({TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 3)})
     assert [one.method for one in plan.elections] == ["unclean"]
     world.happens[1] = lambda: setattr(world, "reachable", False)
     (result,) = _apply(world, tmp_path, plan)
@@ -840,7 +840,9 @@ def test_another_kelr_on_another_host_at_any_moment(
     for moment in range(len(_moments(monkeypatch, tmp_path / "count"))):
         world, state = leaderless(), tmp_path / f"{moment}"
         plan = world.plan()
-        rival = world.plan({TopicPartition(TOPIC, n): Wish(ElectionType.DESIGNATION, other) for n in range(4)})
+        rival = world.plan(
+            {TopicPartition(TOPIC, n): ElectionRequest(ElectionType.DESIGNATION, other) for n in range(4)}
+        )
         seconds: list[tuple[Applied, ...]] = []
 
         def meanwhile(world: World = world, state: Path = state, rival: Plan = rival) -> None:
@@ -955,7 +957,7 @@ def test_an_open_journal_about_the_same_partitions(tmp_path: Path) -> None:
     assert _ends(_apply(world, tmp_path, plan)) == ["not-restored"]
     with pytest.raises(RefusedError, match="an earlier run was cut short that concerns orders:0"):
         _apply(world, tmp_path, plan)
-    others = {TopicPartition(TOPIC, 2): Wish(ElectionType.DESIGNATION, 2)}
+    others = {TopicPartition(TOPIC, 2): ElectionRequest(ElectionType.DESIGNATION, 2)}
     assert _ends(_apply(world, tmp_path, world.plan(others))) == ["done"]
 
 

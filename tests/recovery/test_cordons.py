@@ -12,7 +12,7 @@ import pytest
 from kelr.controller import events
 from kelr.engine.planning import stock_files
 from kelr.errors import BadInputError, RefusedError
-from kelr.model import Check, ElectionType, Plan, TopicPartition, Unplanned, Wish
+from kelr.model import Check, ElectionRequest, ElectionType, Plan, TopicPartition, Unplanned
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
@@ -57,7 +57,7 @@ def _world(*cordoned: int) -> World:
 
 
 def _plan(world: World) -> Plan:
-    return world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    return world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
 
 
 def _apply(world: World, state: Path, plan: Plan) -> Applied:
@@ -292,7 +292,7 @@ def test_a_dead_brokers_cordon_alone_keeps_no_partition_from_its_recovery(tmp_pa
     refuse_open_journals(tmp_path, CLUSTER_ID, [AT], brokers=(2,))
     dies(world, 2)()
     returns(world, 1)
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 1)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 1)})
     assert _apply(world, tmp_path, plan).ended is Ended.DONE
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.errors import BadInputError
-from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.recovery.election_file import ElectionEntry, read_election_file
 
 
@@ -51,9 +51,9 @@ def test_the_fields_of_the_kip(tmp_path: Path) -> None:
         (TopicPartition("a", 7), ElectionEntry(minimal_replicas=3)),
         (TopicPartition("a", 1), ElectionEntry()),
     ]
-    assert found[TopicPartition("b", 0)].wish(ElectionType.DESIGNATION) == Wish(ElectionType.DESIGNATION, 2)
+    assert found[TopicPartition("b", 0)].wish(ElectionType.DESIGNATION) == ElectionRequest(ElectionType.DESIGNATION, 2)
     balanced = found[TopicPartition("a", 7)].wish(ElectionType.LONGEST_LOG_BALANCED)
-    assert balanced == Wish(ElectionType.LONGEST_LOG_BALANCED, None, 3)
+    assert balanced == ElectionRequest(ElectionType.LONGEST_LOG_BALANCED, None, 3)
 
 
 def test_the_version_that_older_tools_write_says_nothing(tmp_path: Path) -> None:

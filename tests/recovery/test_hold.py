@@ -11,7 +11,7 @@ import pytest
 from kelr.controller import Configs, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import NotAuthorizedError, RefusedError, UsageError
-from kelr.model import ElectionType, TopicConfig, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, TopicConfig, TopicPartition
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -426,7 +426,7 @@ def test_a_hold_that_was_cut_short_is_named_before_another_one(tmp_path: Path, o
 
 def test_a_run_of_elections_that_was_cut_short_forbids_a_hold_of_its_topic(tmp_path: Path) -> None:
     world = leaderless()
-    plan = world.plan({TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)})
     world.kill_at = 1
     accepted = Consented(AcceptedLoss(1000, unbounded=True))
     with pytest.raises(Killed):

@@ -17,7 +17,7 @@ from kelr.controller import Election
 from kelr.controller.events import BrokerFenced, BrokerUnfenced, Event, LeadersElected, Reassigned
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
-from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, PartitionState, Plan, TopicPartition
 from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery import audit
@@ -220,7 +220,7 @@ def test_what_the_killed_process_sent_comes_late(
     """A broker passes its last request on 20 s later: no order is left behind by it, and nobody else is elected."""
     world = leaderless(FEW)
     world.scheduled.append((20.0, lambda: world.after(event)))
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert _killed(world, moment, lambda: _apply(world, plan, tmp_path))
     assert mend(world, tmp_path) is not None
     world.sleep(100)
@@ -238,7 +238,7 @@ def test_the_clock_is_set_before_what_a_killed_process_sent_comes(
     """What was sent 5 s ago may come for 70 s yet, whatever the wall clock says."""
     world = leaderless(FEW)
     world.scheduled.append((60.0, lambda: world.after(Reassigned(AT, (2, 3, 1)))))
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
     world.sleep(5)
     world.clock_set_by_s = set_by_s
@@ -258,7 +258,7 @@ def test_how_old_a_journal_is_is_not_known(
     """Then all the time is waited that a request may take."""
     world = leaderless(FEW)
     world.boot_id = None if how == "no such clock" else "first"
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
     (path,) = journal_files(tmp_path, CLUSTER_ID)
     if how == "an old journal":
@@ -292,7 +292,7 @@ def test_an_election_is_audited_whenever_its_run_was_killed(
     """With the consent that was given for it, and once, from the moment on at which it was done."""
     for moment in range(2, 100):
         world, state = leaderless(FEW), tmp_path / str(moment)
-        plan = world.plan({AT: Wish(ElectionType.DESIGNATION, wanted)})
+        plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, wanted)})
         given = replace(CONSENT, force_reason="we know")
         with monkeypatch.context() as patch:
             watch_files(world, patch)
@@ -318,7 +318,7 @@ def test_an_election_is_audited_whenever_its_run_was_killed(
 def test_an_election_of_which_nobody_is_left_is_audited_by_undo(tmp_path: Path) -> None:
     """Whom it had elected has died since: what was consented to is told all the same."""
     world = leaderless(FEW)
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
     assert world.state().leader == 2
     dies(world, 2)()
@@ -337,7 +337,7 @@ def test_an_election_counts_when_undo_has_closed_the_journal_and_whom_it_elected
     """The disks that nobody had read hold what it gave up, whoever is down now."""
     world = leaderless(FEW)
     dies(world, 2)()
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 3)})
     assert _killed(world, 1, lambda: _apply(world, plan, tmp_path))
     assert world.state().leader == 3
     before = recorded_elections(audit.read(tmp_path), open_journals(tmp_path, CLUSTER_ID))
@@ -354,7 +354,7 @@ def test_that_nobody_leads_is_no_sign_that_an_election_came_about(
 ) -> None:
     """It was not sent yet; that the leader from before died is all that happened."""
     world = leaderless(FEW)
-    plan = world.plan({STEADY: Wish(ElectionType.PREFERRED)})
+    plan = world.plan({STEADY: ElectionRequest(ElectionType.PREFERRED)})
     with monkeypatch.context() as patch:
         watch_files(world, patch)
         assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
@@ -372,7 +372,7 @@ def test_that_nobody_leads_is_no_sign_that_an_election_came_about(
 
 def test_an_election_that_a_lagging_broker_does_not_show_is_audited_by_undo(tmp_path: Path) -> None:
     world = leaderless(FEW)
-    before, plan = world.cluster, world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    before, plan = world.cluster, world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
     world.sleep(100)
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
@@ -389,7 +389,7 @@ def test_undo_that_cannot_write_an_election_down_leaves_the_journal_open(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
 ) -> None:
     world = leaderless(FEW)
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 3)})
     assert _killed(world, 1, lambda: _apply(world, plan, tmp_path))
     append = AppendOnlyFile.append
 
@@ -434,7 +434,7 @@ def test_another_host_has_planned_by_the_order_of_a_killed_run(
     for moment in (0, 1, *range(seen_from, 100)):
         world, here, there = leaderless((layout,)), tmp_path / f"{moment}-here", tmp_path / f"{moment}-there"
         path = _cut_short_reordered(world, here, monkeypatch, answered=answered)
-        rival = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
+        rival = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 3)})
         assert [(one.restores, one.order[0]) for one in rival.elections] == [(world.state().replicas, 3)]
         world.happens[moment] = lambda: mend(path, **world.common(here))  # noqa: B023
         with monkeypatch.context() as patch:
@@ -495,7 +495,7 @@ def test_an_order_stands_for_less_than_a_rivals_is_looked_out_for(tmp_path: Path
                 interrupts.clear()
                 raise KeyboardInterrupt
 
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     apply_plan(plan, **{**world.common(tmp_path), "ground": Interrupting(world)}, consented=CONSENT)
     assert interrupts == []
     assert 400 < world.now_s < world.patience().rival_s
@@ -505,7 +505,7 @@ def _cut_short_reordered(
     world: World, state: Path, monkeypatch: pytest.MonkeyPatch | None = None, *, answered: bool = False
 ) -> Path:
     """Killed right after the reordering, or after the line of its answer; nothing can come late any more."""
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     if answered and monkeypatch is not None:
         with monkeypatch.context() as patch:
             watch_files(world, patch)
@@ -561,7 +561,7 @@ def test_a_reordering_that_comes_late_unseen(tmp_path: Path, mend: Callable[...,
     world = leaderless(FEW)
     before = world.cluster
     world.scheduled.append((60.0, lambda: world.after(Reassigned(AT, (2, 3, 1)))))
-    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     done = mend(journal.path, **{**world.common(tmp_path), "source": Lagging(world, before, 1000)})

@@ -15,7 +15,7 @@ import pytest
 
 from kelr.controller import events
 from kelr.engine.planning import moved_on
-from kelr.model import ElectionType, LogAnswer, PartitionState, Plan, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, LogAnswer, PartitionState, Plan, TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Ended, Method
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -40,8 +40,8 @@ from tests.recovery.simulated import (
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
 AT = TopicPartition(TOPIC, 0)
-DESIGNATED = {AT: Wish(ElectionType.DESIGNATION, 2)}
-UNCLEAN = {AT: Wish(ElectionType.UNCLEAN)}
+DESIGNATED = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
+UNCLEAN = {AT: ElectionRequest(ElectionType.UNCLEAN)}
 
 
 class _SlowLogs(SimulatedSource):
@@ -76,7 +76,7 @@ def _apply(world: World, state: Path, plan: Plan, **more: Any) -> Applied:
 
 @pytest.mark.parametrize(("wishes", "method"), [(DESIGNATED, Method.REORDER), (UNCLEAN, Method.UNCLEAN)])
 def test_the_first_in_order_returns_while_logs_are_read(
-    tmp_path: Path, wishes: Mapping[TopicPartition, Wish], method: Method
+    tmp_path: Path, wishes: Mapping[TopicPartition, ElectionRequest], method: Method
 ) -> None:
     """[3,2,1], 3 and 1 away: by itself an unclean election takes 2, and 3 once it is back, with half of the records.
 
@@ -206,7 +206,7 @@ def test_resume_waits_for_the_election_of_a_killed_run(tmp_path: Path, layout: t
 def test_a_preferred_election_lets_the_isr_come_and_go() -> None:
     """The ISR of a partition that is led changes at any moment; only its leader has to be the same."""
     world = leaderless()
-    (planned,) = world.plan({STEADY: Wish(ElectionType.PREFERRED)}).elections
+    (planned,) = world.plan({STEADY: ElectionRequest(ElectionType.PREFERRED)}).elections
     judged, now = world.cluster.as_snapshot(), world.state(topic=STEADY.topic)
     assert moved_on(planned, judged, replace(now, isr=(2,)), judged.cluster, now) == ()
     moved = moved_on(planned, judged, now, judged.cluster, replace(now, leader=None))

@@ -17,7 +17,7 @@ from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.world import Denied, World
-from kelr.model import LOG_TYPES, ElectionType, Method, Plan, Selection, Target, TopicPartition, Wish
+from kelr.model import LOG_TYPES, ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.protocol.messages import ElectLeadersResponse
 from kelr.recovery.apply import apply_plan, check_plan
@@ -40,9 +40,9 @@ from tests.lab.simulated.stories import ORDERS, cluster, power_outage, returns, 
 CONSENT = Consented(AcceptedLoss(100, unbounded=True), "a test")
 WHO = Actor("ada", "laptop", "User:ada")
 NATIVE_TYPES = {
-    "designation": Wish(ElectionType.DESIGNATION, desired_leader=2),
-    "so many logs": Wish(ElectionType.LONGEST_LOG_AGGRESSIVE, minimal_replicas=2),
-    "recommended": Wish(),
+    "designation": ElectionRequest(ElectionType.DESIGNATION, desired_leader=2),
+    "so many logs": ElectionRequest(ElectionType.LONGEST_LOG_AGGRESSIVE, minimal_replicas=2),
+    "recommended": ElectionRequest(),
 }
 """Each elects broker 2 in the story below."""
 
@@ -65,7 +65,7 @@ def _source(server: SimulatedServer) -> LiveSource:
     return LiveSource(ConnectionSettings.read(server.bootstrap_servers, timeout_s=30))
 
 
-def _plan(source: LiveSource, wish: Wish) -> Plan:
+def _plan(source: LiveSource, wish: ElectionRequest) -> Plan:
     (page,) = decide_partitions(source, Selection((Target(topic=ORDERS.topic),)), clock_ms=_now_ms)
     return plan_of(page.snapshot, page.decisions, lambda _at: wish, now_ms=_now_ms(), made_by="kelr/test")
 
@@ -134,7 +134,7 @@ def test_what_was_shown_is_what_is_done_in_one_request(kind: str, tmp_path: Path
 def test_an_election_by_logs_that_was_asked_for_is_left_to_the_controller(kind: ElectionType, tmp_path: Path) -> None:
     """ElectLeaders v3, types 2 and 3: the controller asks the replicas, and elects the best log."""
     with leaderless(back=(1, 2, 3)) as server, _source(server) as source:
-        plan = _plan(source, Wish(kind))
+        plan = _plan(source, ElectionRequest(kind))
         (planned,) = plan.elections
         assert (planned.method, planned.elect, planned.order) == (Method.LONGEST_LOG, 2, (3, 1, 2))
         hand = Watched(LiveHand.of(source))
@@ -150,7 +150,7 @@ def test_an_election_by_logs_that_was_asked_for_is_left_to_the_controller(kind: 
 def test_a_log_that_is_cut_at_the_last_moment_is_not_elected_by_the_controller(tmp_path: Path) -> None:
     """What the controller elects in place of the planned replica is told."""
     with leaderless(back=(1, 2, 3)) as server, _source(server) as source:
-        plan = _plan(source, Wish(ElectionType.LONGEST_LOG_BALANCED))
+        plan = _plan(source, ElectionRequest(ElectionType.LONGEST_LOG_BALANCED))
 
         def cut(world: World) -> None:
             world.running.cluster = world.running.cluster.cut(ORDERS, 2, 5)
@@ -171,7 +171,7 @@ def test_a_plan_by_logs_says_that_another_one_may_be_elected(kind: ElectionType,
 
     with leaderless() as server, _source(server) as source:
         server.inside(cut)
-        plan = _plan(source, Wish(kind))
+        plan = _plan(source, ElectionRequest(kind))
         (planned,) = plan.elections
         assert "if the logs differ then, another one is elected" in method_in_words(planned)
         assert (planned.elect, [hold.broker for hold in planned.hold]) == (2, [1])
@@ -191,7 +191,7 @@ def test_the_number_of_the_type_on_the_wire(kind: ElectionType, number: int) -> 
 
 def test_the_plan_by_logs_for_kafkas_own_tool() -> None:
     with leaderless(back=(1, 2, 3)) as server, _source(server) as source:
-        (step,) = stock_files(_plan(source, Wish(ElectionType.LONGEST_LOG_BALANCED))).steps
+        (step,) = stock_files(_plan(source, ElectionRequest(ElectionType.LONGEST_LOG_BALANCED))).steps
     assert step.lines == (
         "kafka-leader-election.sh {stock} --election-type longest_log_balanced"
         " --path-to-json-file elect-longest_log_balanced.json",
@@ -208,7 +208,7 @@ def test_the_method_is_the_clusters_and_not_the_types() -> None:
 def test_an_unclean_election_that_was_asked_for_goes_by_the_older_request() -> None:
     """Version 3 has no unclean election; KIP-966's controller answers the older ones with a recovery by logs."""
     with leaderless() as server, _source(server) as source:
-        (planned,) = _plan(source, Wish(ElectionType.UNCLEAN)).elections
+        (planned,) = _plan(source, ElectionRequest(ElectionType.UNCLEAN)).elections
         assert (planned.method, planned.elect) == (Method.UNCLEAN, 2)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kelr.controller import Election, events
 from kelr.engine.planning.lost import Elected, accepted_in_words, elected_by
-from kelr.model import Check, ElectionType, Grade, Method, Passed, RecordedElection, TopicPartition, Wish
+from kelr.model import Check, ElectionRequest, ElectionType, Grade, Method, Passed, RecordedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
@@ -46,7 +46,7 @@ from tests.recovery.simulated import (
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
 AT = TopicPartition(TOPIC, 0)
-WISH = {AT: Wish(ElectionType.DESIGNATION, 2)}
+WISH = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
 CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
 BEFORE_ELECT, AFTER_ELECT = 2, 3
 
@@ -291,7 +291,13 @@ _ANSWERS = pytest.mark.parametrize("answer", ["NONE", "UNKNOWN_SERVER_ERROR", "E
 
 
 def _apply_lagging(
-    world: World, state: Path, answer: str, lag_s: float, *, wish: Wish = WISH[AT], before_elect: int = BEFORE_ELECT
+    world: World,
+    state: Path,
+    answer: str,
+    lag_s: float,
+    *,
+    wish: ElectionRequest = WISH[AT],
+    before_elect: int = BEFORE_ELECT,
 ) -> Applied:
     """The election is carried out, whatever Kafka answers, and the brokers do not show it for so long."""
     plan, source = world.plan({AT: wish}), Lagging(world, world.cluster, 0)
@@ -324,7 +330,7 @@ def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path, a
 @_ANSWERS
 def test_an_election_is_waited_for_whatever_kafka_answers_but_a_refusal(tmp_path: Path, answer: str) -> None:
     world = leaderless()
-    result = _apply_lagging(world, tmp_path, answer, 3, wish=Wish(ElectionType.UNCLEAN), before_elect=0)
+    result = _apply_lagging(world, tmp_path, answer, 3, wish=ElectionRequest(ElectionType.UNCLEAN), before_elect=0)
     assert (result.ended, result.leader, _line(tmp_path).result) == (Ended.DONE, 3, "done")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kelr.engine.planning import plan_id
 from kelr.errors import BadInputError, UsageError
-from kelr.model import ElectionType, Plan, Snapshot, Wish
+from kelr.model import ElectionRequest, ElectionType, Plan, Snapshot
 from kelr.recovery.json_file import adapter
 from kelr.recovery.plan_file import plan_document, read_plan, write_plan
 from kelr.recovery.times import LAST_MS, from_iso, to_iso
@@ -91,8 +91,8 @@ def test_a_plan_of_an_older_kelr_keeps_its_name(written: Path, path: Path) -> No
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(st.one_of(stopped(), st.tuples(snapshots(), st.just(Wish()))))
-def test_every_plan_can_be_written_and_read(both: tuple[Snapshot, Wish]) -> None:
+@given(st.one_of(stopped(), st.tuples(snapshots(), st.just(ElectionRequest()))))
+def test_every_plan_can_be_written_and_read(both: tuple[Snapshot, ElectionRequest]) -> None:
     snapshot, wish = both
     made = planner(lambda _state: wish, snapshot, None)
     assert of_document(plan_document(made)) == made

@@ -9,7 +9,7 @@ import pytest
 
 from kelr.controller import events
 from kelr.errors import BadInputError, RefusedError
-from kelr.model import ElectionType, TopicError, TopicPartition, Wish
+from kelr.model import ElectionRequest, ElectionType, TopicError, TopicPartition
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -39,7 +39,7 @@ from tests.recovery.simulated import (
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
 AT = TopicPartition(TOPIC, 0)
-ONE = {AT: Wish(ElectionType.DESIGNATION, 2)}
+ONE = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
 
 
 def _cut_short(world: World, state: Path, monkeypatch: pytest.MonkeyPatch, *, at: int = 6) -> None:

@@ -24,7 +24,7 @@ from kelr.model import (
 )
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
 from kelr.model.audit import AuditWhat
-from kelr.model.plan import AcceptedLoss, Ended, Wish
+from kelr.model.plan import AcceptedLoss, ElectionRequest, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -89,7 +89,7 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
 def test_an_election_that_may_come_yet_is_waited_for(tmp_path: Path) -> None:
     """It went without an answer: until it can come no more, the planned leader may not last."""
     world = leaderless()
-    plan = world.plan({TopicPartition("orders", 0): Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({TopicPartition("orders", 0): ElectionRequest(ElectionType.DESIGNATION, 2)})
     world.faults["elect"] = [silence(done=True)]
     consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
@@ -114,8 +114,8 @@ def test_an_election_that_was_refused_lost_nothing_whoever_leads_there(tmp_path:
     """orders:0 is elected by hand after the plan was made, so that the plan's election is never sent."""
     world = leaderless()
     numbers = [TopicPartition("orders", number) for number in range(4)]
-    plan = world.plan(dict.fromkeys(numbers, Wish(ElectionType.DESIGNATION, 2)))
-    by_hand = world.plan({numbers[0]: Wish(ElectionType.DESIGNATION, 3)})
+    plan = world.plan(dict.fromkeys(numbers, ElectionRequest(ElectionType.DESIGNATION, 2)))
+    by_hand = world.plan({numbers[0]: ElectionRequest(ElectionType.DESIGNATION, 3)})
     consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     apply_plan(by_hand, consented=consented, **world.common(tmp_path))
     rest = replace(plan, elections=plan.elections[1:])
@@ -144,7 +144,7 @@ def test_where_the_broker_that_was_away_came_back_first_no_election_of_the_plan_
     """The last known leader returns after the plan was made, and Kafka elects it; the plan is refused then."""
     world = leaderless()
     numbers = [TopicPartition("orders", number) for number in range(4)]
-    plan = world.plan({at: Wish(gone=frozenset({1})) for at in numbers})
+    plan = world.plan({at: ElectionRequest(gone=frozenset({1})) for at in numbers})
     plan = replace(plan, elections=tuple(one for one in plan.elections if one.topic == "orders"))
     assert all(one.loss.unheard == (1,) and one.elect == 2 for one in plan.elections)
     returns(world, 1)
@@ -169,7 +169,7 @@ def test_where_the_broker_that_was_away_came_back_first_no_election_of_the_plan_
 def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path: Path) -> None:
     """The plan's replica is dead when it is applied: it is refused. Another plan has the same elections."""
     world = leaderless()
-    wishes = {TopicPartition("orders", 0): Wish(ElectionType.DESIGNATION, 2)}
+    wishes = {TopicPartition("orders", 0): ElectionRequest(ElectionType.DESIGNATION, 2)}
     plan, another = world.plan(wishes), world.plan(wishes, lifetime_ms=1_700_000)
     dies(world, 2)()
     consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
@@ -192,7 +192,7 @@ def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path
 
 def test_what_was_refused_here_and_applied_from_elsewhere_is_no_election_that_lost_nothing(tmp_path: Path) -> None:
     world = leaderless()
-    plan = world.plan({TopicPartition("orders", 0): Wish(ElectionType.DESIGNATION, 2)})
+    plan = world.plan({TopicPartition("orders", 0): ElectionRequest(ElectionType.DESIGNATION, 2)})
     consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path / "elsewhere"))
     (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path / "here"))
@@ -209,7 +209,9 @@ def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
     """Two members of the ELR die with records that 3 lacks; 3 is designated, and they return and follow it."""
     world = leaderless()
     dies(world, 2)()
-    plan = world.plan({at: Wish(gone=frozenset({1, 2})) for at in map(TopicPartition, ["orders"] * 4, range(4))})
+    plan = world.plan(
+        {at: ElectionRequest(gone=frozenset({1, 2})) for at in map(TopicPartition, ["orders"] * 4, range(4))}
+    )
     plan = replace(plan, elections=tuple(one for one in plan.elections if one.topic == "orders"))
     assert {one.elect for one in plan.elections} == {3}
     assert all(set(one.loss.unheard) == {1, 2} for one in plan.elections)

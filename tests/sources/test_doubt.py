@@ -13,6 +13,7 @@ from kelr.engine.planning import plan_of
 from kelr.model import (
     LOG_DIRECTORY,
     Consent,
+    ElectionRequest,
     ElectionType,
     Grade,
     LogAnswer,
@@ -24,7 +25,6 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
     Unheard,
-    Wish,
 )
 from kelr.sources.base import Source
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
@@ -80,13 +80,13 @@ def beside_the_cluster(log: CollectedLog, *, believing: bool = False) -> Collect
     return CollectedSource(source, [collection], believing=believing)
 
 
-def planned(source: CollectedSource, wish: Wish) -> Plan:
+def planned(source: CollectedSource, wish: ElectionRequest) -> Plan:
     (page,) = decide_partitions(source, Selection(), clock_ms=lambda: PLAN_AT_MS)
     snapshot: Snapshot = page.snapshot
     return plan_of(snapshot, page.decisions, lambda _: wish, now_ms=PLAN_AT_MS, made_by="kelr/test")
 
 
-DESIGNATE_2 = Wish(ElectionType.DESIGNATION, desired_leader=2)
+DESIGNATE_2 = ElectionRequest(ElectionType.DESIGNATION, desired_leader=2)
 
 
 def test_a_disk_from_before_its_brokers_last_leadership_is_not_believed() -> None:
@@ -156,7 +156,7 @@ def test_a_disk_that_reaches_what_is_known_to_be_committed_is_believed(end: int,
 
 def test_no_plan_says_that_nothing_is_lost_beside_a_disk_that_is_not_believed() -> None:
     source = beside_the_cluster(on_disk(OLD, newest=0))
-    recommended = planned(source, Wish())
+    recommended = planned(source, ElectionRequest())
     assert recommended.elections == ()
     assert "Read the disk of broker 1 again first" in recommended.not_planned[0].reason
     (election,) = planned(source, DESIGNATE_2).elections

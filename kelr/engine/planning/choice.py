@@ -17,13 +17,13 @@ from kelr.model import (
     Advice,
     AdviceAction,
     ElectedBy,
+    ElectionRequest,
     ElectionType,
     Loss,
     NotPlanned,
     Outcome,
     Situation,
     Unplanned,
-    Wish,
 )
 
 
@@ -39,10 +39,10 @@ class Choice:
     advice: str = ""
     """The words of the recommendation; empty where somebody asked for the election."""
     gone: frozenset[int] = frozenset()
-    """Brokers that will not come back, as somebody says (`Wish.gone`)."""
+    """Brokers that will not come back, as somebody says (`ElectionRequest.gone`)."""
 
 
-def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
+def choose(subject: Subject, wish: ElectionRequest) -> Choice | NotPlanned | None:
     """Whom the wish elects. None: a healthy partition, of which a recommended plan does not speak."""
     advice = subject.decision.advice
     is_well = subject.decision.situation is Situation.HEALTHY and advice.action is AdviceAction.NOTHING
@@ -130,7 +130,7 @@ def _advised_election(subject: Subject) -> Outcome | None:
     return None if kind is None else subject.outcome(kind)
 
 
-def _asked_for(subject: Subject, wish: Wish, kind: ElectionType) -> Choice | NotPlanned:
+def _asked_for(subject: Subject, wish: ElectionRequest, kind: ElectionType) -> Choice | NotPlanned:
     wrong = _wrong_wish(subject, wish, kind)
     if wrong is not None:
         return refused(subject, wrong)
@@ -154,7 +154,7 @@ def _with_what_is_to_be_saved(subject: Subject, found: Choice | NotPlanned) -> C
     return replace(told, why=why, reason=f"{found.reason} {told.reason}")
 
 
-def _wrong_wish(subject: Subject, wish: Wish, kind: ElectionType) -> str | None:
+def _wrong_wish(subject: Subject, wish: ElectionRequest, kind: ElectionType) -> str | None:
     """A wish that names a leader where it must not, or none where it must (KIP-966, desiredLeader)."""
     wanted = wish.desired_leader
     if kind is not ElectionType.DESIGNATION:
@@ -170,7 +170,7 @@ def _wrong_wish(subject: Subject, wish: Wish, kind: ElectionType) -> str | None:
     return None
 
 
-def _led(subject: Subject, wish: Wish, kind: ElectionType) -> NotPlanned | None:
+def _led(subject: Subject, wish: ElectionRequest, kind: ElectionType) -> NotPlanned | None:
     """All elections but the preferred one are for partitions that nobody leads (KIP-966, ElectLeaders)."""
     leader, live = subject.state.leader, subject.live_leader
     if leader is None:
@@ -282,7 +282,7 @@ def _why_unheard(subject: Subject, replica: int) -> str:
     return (log.last_epoch_error if log is not None else None) or "its leader epochs are not known"
 
 
-def _with_enough_heard(subject: Subject, choice: Choice, wish: Wish) -> Choice | NotPlanned:
+def _with_enough_heard(subject: Subject, choice: Choice, wish: ElectionRequest) -> Choice | NotPlanned:
     """`choice`, unless fewer replicas' logs were heard than were asked for (KIP-966, minimalReplicas)."""
     heard, asked = len(subject.case.logs.heard), wish.minimal_replicas
     if asked is None or heard >= asked:

@@ -22,6 +22,7 @@ from kelr.model import (
     Consent,
     Damage,
     Decision,
+    ElectionRequest,
     ElectionType,
     Method,
     NotPlanned,
@@ -30,7 +31,6 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
     Unplanned,
-    Wish,
 )
 
 DEFAULT_LIFETIME_MS = 60 * 60 * 1000
@@ -40,7 +40,7 @@ DEFAULT_LIFETIME_MS = 60 * 60 * 1000
 def plan_of(
     snapshot: Snapshot,
     decisions: Sequence[Decision],
-    wish: Callable[[TopicPartition], Wish],
+    wish: Callable[[TopicPartition], ElectionRequest],
     *,
     now_ms: int,
     lifetime_ms: int = DEFAULT_LIFETIME_MS,
@@ -83,7 +83,7 @@ def plan_of(
     )
 
 
-def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned | None:
+def plan_partition(subject: Subject, wish: ElectionRequest) -> PlannedElection | NotPlanned | None:
     """One partition's election, or why it gets none; None for a healthy partition of a recommended plan."""
     choice = choose(subject, wish)
     if not isinstance(choice, Choice):
