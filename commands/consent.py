@@ -11,7 +11,7 @@ from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import EXAMPLE
 from kelr.errors import RefusedError, UsageError
 from kelr.model.plan import AcceptedLoss, Consent, Plan
-from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
+from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
@@ -22,7 +22,7 @@ _YES_NEEDED = "--yes (no terminal to ask on)"
 
 
 @nothing_changed_yet()
-def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO | None = None) -> Consented:
+def ask_consent(output: Output, plan: Plan, given: Confirmation, *, stdin: TextIO | None = None) -> Confirmation:
     """What somebody gives for this plan, asked for on the terminal where flags did not give it.
 
     Without a terminal nothing is asked, and nothing goes ahead without ``--yes``, unlike with Kafka's own tool. An
@@ -139,7 +139,7 @@ def _terminal(output: Output, stdin: TextIO | None) -> _Terminal | None:
     return None if asked_on is None else _Terminal(output, asked_on, answers)
 
 
-def _may_type(plan: Plan, given: Consented) -> bool:
+def _may_type(plan: Plan, given: Confirmation) -> bool:
     """Whether the number is all that lacks: a reason is given as a flag alone, so that it is thought about."""
     if given.accept_loss is not None:
         return False
@@ -174,7 +174,7 @@ def _ask_yes(terminal: _Terminal, question: str) -> None:
         )
 
 
-def _flags(plan: Plan, given: Consented, *, yes: bool) -> str:
+def _flags(plan: Plan, given: Confirmation, *, yes: bool) -> str:
     """The flags that are missing, ready to be added."""
     kinds = {one.consent for one in plan.elections}
     flags = []

@@ -13,7 +13,7 @@ from kelr.errors import UsageError
 from kelr.model import ElectionType, Selection, TopicPartition, parse_election_type
 from kelr.model.plan import ElectionRequest
 from kelr.recovery.apply import MOST_IN_A_BATCH
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.gather import WINDOW_S, selection_of
 
 _LONGEST_LOG = frozenset({ElectionType.LONGEST_LOG_BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE})
@@ -37,7 +37,7 @@ class Wanted:
     batch: int | None
     keep_order: bool
     dry_run: bool
-    given: Consented
+    given: Confirmation
     repeat: tuple[str, ...]
     """The command without ``--dry-run`` and without consent, as arguments after ``kelr``."""
 
@@ -103,7 +103,7 @@ def read_options(
         batch=batch,
         keep_order=keep_order,
         dry_run=dry_run,
-        given=Consented(read_accepted_loss(accept_loss), read_reason(force), yes),
+        given=Confirmation(read_accepted_loss(accept_loss), read_reason(force), yes),
         repeat=(
             *("elect", "--election-type", election.value),
             *(("--all-topic-partitions",) if everything else ()),

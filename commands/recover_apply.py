@@ -42,7 +42,7 @@ from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
 from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan, record_refused
-from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
+from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
@@ -65,7 +65,7 @@ class Wanted:
     pause_s: float
     keep_order: bool
     dry_run: bool
-    given: Consented
+    given: Confirmation
 
 
 def read_options(
@@ -94,7 +94,7 @@ def read_options(
         pause_s or 0,
         keep_order,
         dry_run,
-        Consented(read_accepted_loss(accept_loss), read_reason(force), yes),
+        Confirmation(read_accepted_loss(accept_loss), read_reason(force), yes),
     )
 
 
@@ -178,7 +178,7 @@ def _refused_with(error: KelrError, plan: Plan) -> Iterator[Applied]:
     return (result_of(one, Ended.REFUSED, text=text) for one in plan.elections)
 
 
-def _record_all_refused(session: Session, plan: Plan, refused: Sequence[Applied], given: Consented) -> None:
+def _record_all_refused(session: Session, plan: Plan, refused: Sequence[Applied], given: Confirmation) -> None:
     """The audit lines of a run that elects nobody. Where they cannot be written that is said beside why it was refused,
     as nothing was changed."""
     try:
@@ -266,7 +266,7 @@ def _together(checked: Checked, done: Sequence[Applied]) -> list[Applied]:
 # The end.
 
 
-def _nobody_to_ask(output: Output, given: Consented) -> bool:
+def _nobody_to_ask(output: Output, given: Confirmation) -> bool:
     return not (given.yes or can_ask(output))
 
 
@@ -281,7 +281,7 @@ def _end_dry_run(
     if not wanted.dry_run:
         session.output.note("nothing was changed: no terminal to ask on, so this was a dry run; confirm with --yes")
     part = only_partitions(checked.plan, checked.ready)
-    lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
+    lacks = missing_consent(part, Confirmation(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)
     refused = checked.refused
     rescue = None if flags is None else rescue
@@ -323,7 +323,7 @@ def _flags(wanted: Wanted, part: Plan) -> tuple[str, ...] | None:
     arguments += [text for path in wanted.logs for text in ("--logs", str(path))]
     arguments += ["--keep-order"] if wanted.keep_order else []
     arguments += ["--yes"]
-    if missing_consent(part, Consented(None, "any", yes=True)) is not None:
+    if missing_consent(part, Confirmation(None, "any", yes=True)) is not None:
         arguments += ["--accept-loss", str(part.loss_to_accept)]
     return tuple(arguments)
 

@@ -30,7 +30,7 @@ from kelr.recovery.acls import require_authorization
 from kelr.recovery.audited import config_line, election_line
 from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.configs import ConfigBack
-from kelr.recovery.consent import Consented, accepts_loss, missing_code, missing_consent
+from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
@@ -57,7 +57,7 @@ def apply_plan(
     state_directory: Path,
     ground: Ground,
     who: Actor,
-    consented: Consented,
+    consented: Confirmation,
     rules: RuleSet | None = None,
     batch: int = DEFAULT_BATCH,
     pause_s: float = 0,
@@ -173,7 +173,7 @@ def record_refused(
     state_directory: Path,
     ground: Ground,
     who: Actor,
-    consented: Consented,
+    consented: Confirmation,
     command: str = "recover apply",
 ) -> None:
     """The audit lines of elections that `check_plan` refused: they get into no batch, which would write them.
@@ -246,7 +246,7 @@ class Run:
     command: str
     who: Actor
     """Who has it carried out."""
-    consented: Consented
+    consented: Confirmation
     consented_by: Actor
     keep_order: bool
     expires_at_ms: int

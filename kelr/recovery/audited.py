@@ -33,7 +33,7 @@ from kelr.model import (
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.restoring import Back
 from kelr.recovery.who import Actor
@@ -50,7 +50,7 @@ def election_line(
     cluster_id: str | None,
     plan_id: str | None,
     journal: str | None,
-    consented: Consented,
+    consented: Confirmation,
     consented_by: Actor,
 ) -> AuditRecord:
     """The line of one planned election: what it stood on, what was shown and accepted, and by whom, what came of it.

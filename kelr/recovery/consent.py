@@ -11,7 +11,7 @@ from kelr.model.plan import AcceptedLoss, Consent, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Consented:
+class Confirmation:
     """What somebody gave, on a terminal or with flags."""
 
     accept_loss: AcceptedLoss | None = None
@@ -22,14 +22,14 @@ class Consented:
     """A plain yes, or ``--yes``. It never stands for an accepted loss."""
 
 
-def accepts_loss(plan: Plan, given: Consented) -> bool:
+def accepts_loss(plan: Plan, given: Confirmation) -> bool:
     """Whether what was given covers all that this plan loses and that can be counted, or is not bounded."""
     if all(one.consent is not Consent.LOSS for one in plan.elections):
         return True
     return given.accept_loss is not None and given.accept_loss.covers(plan.loss_to_accept)
 
 
-def missing_consent(plan: Plan, given: Consented) -> str | None:
+def missing_consent(plan: Plan, given: Confirmation) -> str | None:
     """What is still needed for this plan, in words that name the flag; None where enough was given.
 
     Each kind is asked for by itself: a reason for a forced election accepts no counted loss of another one.
@@ -47,7 +47,7 @@ def missing_consent(plan: Plan, given: Consented) -> str | None:
     return " and ".join(missing) or None
 
 
-def missing_code(plan: Plan, given: Consented) -> str:
+def missing_code(plan: Plan, given: Confirmation) -> str:
     """The code of the error that says so: a reason that is missing weighs more than a number, that more than a yes."""
     if Consent.FORCE in {one.consent for one in plan.elections} and not (given.force_reason or "").strip():
         return "evidence-contradictory"
@@ -71,7 +71,7 @@ def loss_in_short(plan: Plan) -> str:
     return f"{lost}, and how many more is UNKNOWN: {why}"
 
 
-def _limited(plan: Plan, given: Consented) -> str:
+def _limited(plan: Plan, given: Confirmation) -> str:
     """Why a number that seems enough is not."""
     needed, accepted = plan.loss_to_accept, given.accept_loss
     if accepted is None or accepted.unbounded or not needed.unbounded or accepted.known < needed.known:

@@ -20,7 +20,7 @@ from kelr.recovery import audit
 from kelr.recovery.acls import MissingAcl, permissions_of, refuse
 from kelr.recovery.audited import config_line
 from kelr.recovery.configs import MIN_ISR, ConfigBack, ConfigWriter
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import AdminClient
 from kelr.recovery.hold_price import Cleared, HoldPrice, price_of_hold
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
@@ -100,7 +100,7 @@ def hold_topic(
             command=command,
             plan=None,
             plan_id=None,
-            consented=Consented(force_reason=force_reason, yes=True),
+            consented=Confirmation(force_reason=force_reason, yes=True),
         ) as journal:
             return _Holding(site, journal, now, command, force_reason).all()
 

@@ -20,7 +20,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.files import FILES, Files
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Applied, Plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.json_file import adapter
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.who import Actor
@@ -97,7 +97,7 @@ class Journal:
         command: str,
         plan: Plan | None,
         plan_id: str | None,
-        consented: Consented,
+        consented: Confirmation,
         keep_order: bool = False,
     ) -> Self:
         """A new journal with its first line. A hold has no plan."""

@@ -12,7 +12,7 @@ from kelr.errors import BadInputError
 from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.json_file import adapter
@@ -76,7 +76,7 @@ class Journalled:
     """None for a hold."""
     plan_id: str | None
     keep_order: bool
-    consented: Consented
+    consented: Confirmation
     partitions: dict[TopicPartition, OnePartition] = field(default_factory=dict)
     configs: dict[tuple[str, int | None, str], WrittenConfig] = field(default_factory=dict)
     """By topic, broker and name."""
@@ -168,7 +168,7 @@ def _begun(path: Path, line: Mapping[str, Any]) -> Journalled:
         plan=None if line["plan"] is None else adapter(Plan).validate_python(line["plan"]),
         plan_id=line["plan_id"],
         keep_order=bool(line["keep_order"]),
-        consented=Consented(_accepted(line["accept_loss"]), line["force_reason"], line["yes"]),
+        consented=Confirmation(_accepted(line["accept_loss"]), line["force_reason"], line["yes"]),
         last_ms=int(line["at_ms"]),
     )
 

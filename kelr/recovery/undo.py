@@ -14,7 +14,7 @@ from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
@@ -94,7 +94,7 @@ def undo_plan(
             command=command,
             plan=plan,
             plan_id=plan_id(plan),
-            consented=Consented(),
+            consented=Confirmation(),
         ) as journal:
             return _undone(site, journal, read_journal(path, ground.files), command, also=reordered)
 

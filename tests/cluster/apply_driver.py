@@ -19,7 +19,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import KelrError
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.who import whoever_runs_this
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE
@@ -40,7 +40,7 @@ def main(bootstrap: str, plan_file: str, state: str, line: str = "0", when: str 
                 state_directory=Path(state),
                 ground=MACHINE,
                 who=whoever_runs_this(),
-                consented=Consented(AcceptedLoss(100_000, unbounded=True), "a test"),
+                consented=Confirmation(AcceptedLoss(100_000, unbounded=True), "a test"),
             )
         except KelrError as error:
             print("error", type(error).__name__, error.message)

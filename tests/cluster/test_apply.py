@@ -33,7 +33,7 @@ from kelr.model import (
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import AdminClient
 from kelr.recovery.hold import hold_topic, price_of_hold
 from kelr.recovery.progress import ApplyEvent, Stage
@@ -50,7 +50,7 @@ from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
 from tests.cluster.settled import settled
 
-CONSENT = Consented(AcceptedLoss(100_000, unbounded=True), "a test")
+CONSENT = Confirmation(AcceptedLoss(100_000, unbounded=True), "a test")
 SOON = Timeouts(late_s=3)
 """The controller is there all the time, so that what a killed process sent is done, or is not, at once."""
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from kelr.model import ElectionRequest, ElectionType, Method, Plan, Selection, T
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.configs import CORDONED
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
@@ -35,7 +35,7 @@ from tests.cluster.settled import settled
 
 pytestmark = pytest.mark.longer
 
-CONSENT = Consented(AcceptedLoss(100_000, unbounded=True), "a test")
+CONSENT = Confirmation(AcceptedLoss(100_000, unbounded=True), "a test")
 NAMES = "The manual partition assignment includes broker {}, but all its log directories are cordoned"
 LIVE, DEAD = "live", "dead"
 ORDERS = {LIVE: (3, 4, 2), DEAD: (3, 1, 2)}

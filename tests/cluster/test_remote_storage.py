@@ -34,7 +34,7 @@ from kelr.model import (
 )
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.who import whoever_runs_this
 from kelr.sources.base import take_snapshot
@@ -162,7 +162,7 @@ def _elect(lab: Lab, at: TopicPartition, replica: int, state_directory: Path) ->
             state_directory=state_directory,
             ground=MACHINE,
             who=whoever_runs_this(),
-            consented=Consented(AcceptedLoss(100_000, unbounded=True), "a test"),
+            consented=Confirmation(AcceptedLoss(100_000, unbounded=True), "a test"),
         )
     assert result.leader == replica, result
 

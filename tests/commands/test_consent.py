@@ -11,7 +11,7 @@ from kelr.commands.consent import ask_consent, read_accepted_loss, shown_before_
 from kelr.errors import RefusedError, UsageError
 from kelr.model import Bounds, Plan
 from kelr.model.plan import AcceptedLoss
-from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.consent import Confirmation, missing_consent
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from tests.view.plans import LOSSY, NOT_NEEDED, PREFERRED, UNCOUNTED, plan
@@ -31,12 +31,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def ask(what: Plan, stdin: io.StringIO, **given: object) -> tuple[Consented, str]:
+def ask(what: Plan, stdin: io.StringIO, **given: object) -> tuple[Confirmation, str]:
     err = Terminal()
     consented = ask_consent(
         Output(io.StringIO(), err),
         what,
-        Consented(**given),
+        Confirmation(**given),
         stdin=stdin,  # type: ignore[arg-type]
     )
     return consented, err.getvalue()
@@ -47,24 +47,24 @@ def test_a_question_that_nobody_would_see_is_not_asked() -> None:
     err, stdin = io.StringIO(), Terminal("19\n")
     output = Output(io.StringIO(), err)
     with pytest.raises(RefusedError, match="missing: --yes"):
-        ask_consent(output, SAFE, Consented(), stdin=stdin)
+        ask_consent(output, SAFE, Confirmation(), stdin=stdin)
     with pytest.raises(RefusedError, match=r"--accept-loss 19\+"):
-        ask_consent(output, COUNTED, Consented(), stdin=stdin)
+        ask_consent(output, COUNTED, Confirmation(), stdin=stdin)
     assert (err.getvalue(), stdin.tell()) == ("", 0)
 
 
 def test_where_stderr_goes_elsewhere_the_question_is_asked_beside_the_plan() -> None:
     out, err = Terminal(), io.StringIO()
-    ask_consent(Output(out, err), SAFE, Consented(), stdin=Terminal("y\n"))
+    ask_consent(Output(out, err), SAFE, Confirmation(), stdin=Terminal("y\n"))
     assert (out.getvalue(), err.getvalue()) == ("Carry out 1 election? [y/N] ", "")
 
 
 def test_a_document_has_no_question_in_it() -> None:
     out = Terminal()
     output = Output(out, io.StringIO(), format=OutputFormat.JSON)
-    assert ask_consent(output, SAFE, Consented(yes=True), stdin=Terminal("n\n")) == Consented(yes=True)
+    assert ask_consent(output, SAFE, Confirmation(yes=True), stdin=Terminal("n\n")) == Confirmation(yes=True)
     with pytest.raises(RefusedError, match="missing: --yes"):
-        ask_consent(output, SAFE, Consented(), stdin=Terminal("y\n"))
+        ask_consent(output, SAFE, Confirmation(), stdin=Terminal("y\n"))
     assert shown_before_asking(output, stdin=Terminal()) is None
     assert out.getvalue() == ""
 
@@ -72,7 +72,7 @@ def test_a_document_has_no_question_in_it() -> None:
 def test_a_process_without_a_stdin_is_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(RefusedError, match="missing: --yes"):
-        ask_consent(Output(Terminal(), Terminal()), SAFE, Consented())
+        ask_consent(Output(Terminal(), Terminal()), SAFE, Confirmation())
 
 
 def test_a_script_changes_nothing_without_yes() -> None:
@@ -80,11 +80,11 @@ def test_a_script_changes_nothing_without_yes() -> None:
         ask(SAFE, io.StringIO("y\n"))
     assert refused.value.message == "not confirmed; nothing changed"
     assert (refused.value.next_step, refused.value.code) == ("read the plan, then add --yes", "no-terminal")
-    assert ask(SAFE, io.StringIO(), yes=True) == (Consented(yes=True), "")
+    assert ask(SAFE, io.StringIO(), yes=True) == (Confirmation(yes=True), "")
 
 
 def test_a_plan_without_elections_asks_nothing() -> None:
-    assert ask(plan(NOT_NEEDED), Terminal()) == (Consented(), "")
+    assert ask(plan(NOT_NEEDED), Terminal()) == (Confirmation(), "")
 
 
 @pytest.mark.parametrize("yes", [False, True])
@@ -134,7 +134,7 @@ def test_a_bounded_loss_is_accepted_by_its_most() -> None:
 
 
 def _missing(what: Plan) -> str | None:
-    return missing_consent(what, Consented(yes=True))
+    return missing_consent(what, Confirmation(yes=True))
 
 
 @pytest.mark.parametrize("text", ["", "+", "-1", "1.5", "19++", "+19", "many", "\u0661", "9" * 19])
@@ -154,7 +154,7 @@ def test_what_was_accepted_is_written_as_it_is_read() -> None:
 @pytest.mark.parametrize("answer", ["y", "Y", "yes", " YES "])
 def test_a_terminal_is_asked_where_nothing_is_lost(answer: str) -> None:
     consented, err = ask(SAFE, Terminal(f"{answer}\n"))
-    assert consented == Consented(yes=True)
+    assert consented == Confirmation(yes=True)
     assert err == "Carry out 1 election? [y/N] "
 
 
@@ -165,13 +165,13 @@ def test_anything_but_a_yes_is_a_no(typed: str) -> None:
 
 
 def test_yes_as_a_flag_asks_nothing_where_nothing_is_lost() -> None:
-    assert ask(SAFE, Terminal(), yes=True) == (Consented(yes=True), "")
+    assert ask(SAFE, Terminal(), yes=True) == (Confirmation(yes=True), "")
 
 
 @pytest.mark.parametrize("yes", [False, True])
 def test_the_number_is_typed_at_a_terminal_whatever_was_said_before(yes: bool) -> None:
     consented, err = ask(COUNTED, Terminal("19+\n"), yes=yes)
-    assert consented == Consented(accept_loss=ACCEPTED, yes=True)
+    assert consented == Confirmation(accept_loss=ACCEPTED, yes=True)
     assert err == 'Type "19+" to accept; anything else cancels: '
     assert ask(BOUNDED, Terminal("21\n"), yes=yes)[1] == 'Type "21" to accept; anything else cancels: '
     for typed in ("unknown\n", "0+\n"):
@@ -217,5 +217,5 @@ def test_each_kind_of_consent_stands_for_itself() -> None:
 
 def test_the_number_can_be_typed_once_the_reason_was_given() -> None:
     consented, err = ask(BOTH, Terminal("19+\n"), force_reason="the disk is gone")
-    assert consented == Consented(ACCEPTED, "the disk is gone", yes=True)
+    assert consented == Confirmation(ACCEPTED, "the disk is gone", yes=True)
     assert err == 'Type "19+" to accept; anything else cancels: '

@@ -31,7 +31,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.plan import AcceptedLoss
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.who import Actor
 from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
@@ -63,13 +63,13 @@ class Carrier:
     """Stands for `apply_plan`: keeps what it was given, and answers that all went well unless told otherwise."""
 
     plans: list[Plan] = field(default_factory=list)
-    consented: list[Consented] = field(default_factory=list)
+    consented: list[Confirmation] = field(default_factory=list)
     options: list[dict[str, Any]] = field(default_factory=list)
     become: Callable[[PlannedElection], Applied] = lambda one: Applied(
         one.topic, one.partition, one.elect, Ended.DONE, one.elect, one.evidence.leader_epoch + 1
     )
 
-    def __call__(self, plan: Plan, *, consented: Consented, report: Any, **options: Any) -> tuple[Applied, ...]:
+    def __call__(self, plan: Plan, *, consented: Confirmation, report: Any, **options: Any) -> tuple[Applied, ...]:
         self.plans.append(plan)
         self.consented.append(consented)
         self.options.append(options)
@@ -118,7 +118,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
 def test_partitions_are_named_as_with_kafkas_own_tool(kelr: Kelr, carrier: Carrier, naming: list[str]) -> None:
     kelr("elect", "--election-type", "preferred", *naming, "--yes", "--bootstrap-server", "kafka-1:9092")
     assert carrier.elected == {"orders:5": 2}
-    assert carrier.consented == [Consented(yes=True)]
+    assert carrier.consented == [Confirmation(yes=True)]
 
 
 @pytest.mark.usefixtures("carrier")
@@ -256,7 +256,7 @@ def test_with_the_number_it_goes_ahead(kelr: Kelr, carrier: Carrier) -> None:
     ran = kelr("elect", "-e", "unclean", "orders:1", "--yes", "--accept-loss", "19+", *CONNECTION)
     assert ran.code == 0
     assert carrier.elected == {"orders:1": 3}
-    assert carrier.consented == [Consented(AcceptedLoss(19, unbounded=True), None, yes=True)]
+    assert carrier.consented == [Confirmation(AcceptedLoss(19, unbounded=True), None, yes=True)]
     assert "Successfully completed leader election (UNCLEAN) for partitions orders-1" in ran.out
 
 
@@ -290,7 +290,7 @@ def test_at_a_terminal_the_number_is_typed(kelr: Kelr, carrier: Carrier, termina
     ran = kelr("elect", "-e", "unclean", "orders:1", *CONNECTION)
     assert ran.code == 0
     assert 'Type "19+" to accept; anything else cancels: ' in ran.err
-    assert carrier.consented == [Consented(AcceptedLoss(19, unbounded=True), None, yes=True)]
+    assert carrier.consented == [Confirmation(AcceptedLoss(19, unbounded=True), None, yes=True)]
 
 
 def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]) -> None:
@@ -460,7 +460,7 @@ def test_a_collection_completes_the_quorum(kelr: Kelr, carrier: Carrier, tmp_pat
     ran = kelr(*arguments, "--logs", str(tmp_path / "1.kelr"), "--yes")
     assert ran.code == 0, ran.err
     assert carrier.elected == {"orders:1": 2}
-    assert carrier.consented == [Consented(yes=True)]
+    assert carrier.consented == [Confirmation(yes=True)]
 
 
 def test_a_collection_that_cannot_be_read_changes_nothing(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kelr.model import Snapshot, TopicConfig
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import LogEvidence
 from kelr.recovery import audit
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import Journal, journal_path
 from kelr.recovery.who import Actor
 from kelr.sources.ground import MACHINE
@@ -257,7 +257,7 @@ def test_an_election_under_way_counts_before_its_audit_line_is_written(
         command="elect",
         plan=made,
         plan_id="p",
-        consented=Consented(),
+        consented=Confirmation(),
     ) as journal:
         assert ON_RECORD not in kelr("describe", "--summary", *CONNECTION).err
         journal.intend_election(Election.UNCLEAN, [state.address])

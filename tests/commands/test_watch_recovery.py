@@ -11,7 +11,7 @@ from kelr.commands.watch_reader import Recoveries
 from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import find_journal
 from kelr.view.watch.head import recovery_text, recovery_words
@@ -20,7 +20,7 @@ from tests.commands.conftest import Kelr
 from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedSource, World, leaderless, watch_files
 
 ONE = {TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)}
-CONSENTED = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENTED = Confirmation(AcceptedLoss(1000, unbounded=True))
 
 
 def cut_short(world: World, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

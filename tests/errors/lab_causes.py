@@ -23,7 +23,7 @@ from kelr.lab.opening import open_simulated
 from kelr.lab.state import STATE_FORMAT, claim_directory, load_state
 from kelr.model import Broker, BrokerStatus, TopicPartition
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.sources.security.endpoint import Endpoint, fetch_token
 from kelr.sources.snapshot_file import SnapshotFileSource
 from tests.errors.ground import CONNECTION, Causes, Ground
@@ -118,7 +118,7 @@ def no_token(ground: Ground) -> None:
 def saved(ground: Ground) -> None:
     world = leaderless()
     arguments = {**world.common(ground.path), "source": SnapshotFileSource(ground.snapshot())}
-    apply_plan(world.plan(), **arguments, consented=Consented(yes=True))
+    apply_plan(world.plan(), **arguments, consented=Confirmation(yes=True))
 
 
 def one_is_refused(ground: Ground) -> None:

@@ -16,7 +16,7 @@ from kelr.errors import UsageError
 from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.model.plan import AcceptedLoss, Consent
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.election_file import read_election_file
 from kelr.recovery.journal import JOURNAL_DIRECTORY, cluster_lock
 from kelr.recovery.journal_reader import read_journal
@@ -37,11 +37,11 @@ from tests.rescue.files import save, tail
 
 AT = TopicPartition(TOPIC, 0)
 DESIGNATE_2 = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
-ANY_LOSS = Consented(AcceptedLoss(1000, unbounded=True))
+ANY_LOSS = Confirmation(AcceptedLoss(1000, unbounded=True))
 OTHER_CLUSTER = "another-cluster-entirel"
 
 
-def applied(given: Consented, consent: Consent) -> Cause:
+def applied(given: Confirmation, consent: Consent) -> Cause:
     """A plan that wants this consent, and is given that."""
 
     def cause(ground: Ground) -> None:
@@ -182,9 +182,9 @@ def replayed(ground: Ground) -> None:
 
 
 RECOVERY_CAUSES: Causes = {
-    "loss-not-accepted": applied(Consented(yes=True), Consent.LOSS),
-    "evidence-contradictory": applied(Consented(AcceptedLoss(9), yes=True), Consent.FORCE),
-    "consent-missing": applied(Consented(), Consent.YES),
+    "loss-not-accepted": applied(Confirmation(yes=True), Consent.LOSS),
+    "evidence-contradictory": applied(Confirmation(AcceptedLoss(9), yes=True), Consent.FORCE),
+    "consent-missing": applied(Confirmation(), Consent.YES),
     "answer-was-no": answered,
     "no-terminal": not_asked,
     "reason-missing": lambda _: read_reason("REASON"),

@@ -18,7 +18,7 @@ from kelr.errors import KelrError
 from kelr.model import ElectionRequest, ElectionType, Plan, Selection, Target, TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.gather import WINDOW_S, PollInterval, gather, gather_until
 from kelr.recovery.hold import Held, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
@@ -149,7 +149,7 @@ class Operator:
             return apply_plan(
                 plans[0],
                 **self._common(process),
-                consented=Consented(AcceptedLoss(1000, unbounded=True), reason, yes=True),
+                consented=Confirmation(AcceptedLoss(1000, unbounded=True), reason, yes=True),
                 batch=options.get("batch", 100),
                 keep_order=options.get("keep_order", False),
             )
@@ -246,7 +246,7 @@ class Operator:
             batch=options.get("batch", DEFAULT_BATCH),
             keep_order=options.get("keep_order", False),
             dry_run=False,
-            given=Consented(AcceptedLoss(1000, unbounded=True), reason, yes=True),
+            given=Confirmation(AcceptedLoss(1000, unbounded=True), reason, yes=True),
             repeat=(),
         )
 

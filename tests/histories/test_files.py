@@ -24,7 +24,7 @@ from kelr.files import FILES, Files
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.plan_file import read_plan, write_plan
 from kelr.recovery.resume import resume
@@ -36,7 +36,7 @@ from tests.properties import examples
 from tests.recovery.simulated import CLUSTER_ID, LAYOUTS, Killed, SimulatedGround, SimulatedSource, World, leaderless
 
 STATE = Path("/of/the/tests/alone/kelr")
-CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 
 # As the real one: the same calls in both, the same answers and errors.
 

@@ -18,7 +18,7 @@ from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.audited import recorded_elections
-from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.consent import Confirmation, missing_consent
 from kelr.recovery.hand import is_refusal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.progress import ApplyEvent, Stage
@@ -50,7 +50,7 @@ from tests.recovery.simulated import (
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
-CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 ONE = {TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)}
 """The partition [3,1,2], which has to be reordered."""
 
@@ -175,7 +175,7 @@ def test_a_dead_leader_on_record_is_taken_off_by_the_reordering(tmp_path: Path) 
         world.cluster = world.cluster.tell(state.address, _log(replica, end, world.state().leader_epoch))
     plan = world.plan({state.address: ElectionRequest(ElectionType.DESIGNATION, 2)})
     assert [one.method for one in plan.elections] == ["reorder"]
-    results = _apply(world, tmp_path, plan, consented=Consented(AcceptedLoss(1000, unbounded=True), "the only way"))
+    results = _apply(world, tmp_path, plan, consented=Confirmation(AcceptedLoss(1000, unbounded=True), "the only way"))
     assert _ends(results) == ["done"]
     assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
 
@@ -897,8 +897,8 @@ def test_an_expired_plan(tmp_path: Path) -> None:
     _assert_untouched(world, tmp_path)
 
 
-@pytest.mark.parametrize("given", [Consented(), Consented(yes=True), Consented(force_reason="because")])
-def test_a_loss_that_nobody_accepted(tmp_path: Path, given: Consented) -> None:
+@pytest.mark.parametrize("given", [Confirmation(), Confirmation(yes=True), Confirmation(force_reason="because")])
+def test_a_loss_that_nobody_accepted(tmp_path: Path, given: Confirmation) -> None:
     world = leaderless()
     plan = world.plan()
     assert missing_consent(plan, given) == (
@@ -968,7 +968,7 @@ def test_each_election_is_audited(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
     world.after(events.Reassigned(TopicPartition(TOPIC, 1), (1, 2, 3)))
-    _apply(world, tmp_path, plan, consented=Consented(AcceptedLoss(7, unbounded=True), "we know"), command="elect")
+    _apply(world, tmp_path, plan, consented=Confirmation(AcceptedLoss(7, unbounded=True), "we know"), command="elect")
     lines = list(audit.read(tmp_path))
     assert [(line.topic, line.partition, line.result) for line in lines] == [
         (TOPIC, 0, "done"),

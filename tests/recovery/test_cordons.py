@@ -16,7 +16,7 @@ from kelr.model import Check, ElectionRequest, ElectionType, Plan, TopicPartitio
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_file import read_plan, write_plan
 from kelr.recovery.resume import resume
@@ -45,7 +45,7 @@ from tests.recovery.simulated import (
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
 AT = TopicPartition(TOPIC, 0)
-CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 ORDER = (3, 1, 2)
 
 

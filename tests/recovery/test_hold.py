@@ -15,7 +15,7 @@ from kelr.model import ElectionRequest, ElectionType, TopicConfig, TopicPartitio
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
@@ -428,7 +428,7 @@ def test_a_run_of_elections_that_was_cut_short_forbids_a_hold_of_its_topic(tmp_p
     world = leaderless()
     plan = world.plan({TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)})
     world.kill_at = 1
-    accepted = Consented(AcceptedLoss(1000, unbounded=True))
+    accepted = Confirmation(AcceptedLoss(1000, unbounded=True))
     with pytest.raises(Killed):
         apply_plan(plan, **world.common(tmp_path), consented=accepted)
     world.revive()

@@ -23,7 +23,7 @@ from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
@@ -48,7 +48,7 @@ from tests.recovery.simulated import (
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
-CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 
 
 AT = TopicPartition(TOPIC, 0)

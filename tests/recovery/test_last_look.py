@@ -18,7 +18,7 @@ from kelr.engine.planning import moved_on
 from kelr.model import ElectionRequest, ElectionType, LogAnswer, PartitionState, Plan, TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Ended, Method
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
@@ -68,7 +68,7 @@ def _world(layout: tuple[int, ...], *, away: int | None = None) -> World:
 
 
 def _apply(world: World, state: Path, plan: Plan, **more: Any) -> Applied:
-    consented = Consented(AcceptedLoss(1000, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(1000, unbounded=True), force_reason="a test", yes=True)
     arguments = {**world.common(state), "consented": consented, **more}
     (result,) = apply_plan(plan, **arguments)
     return result

@@ -21,7 +21,7 @@ from kelr.model import LOG_TYPES, ElectionRequest, ElectionType, Method, Plan, S
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.protocol.messages import ElectLeadersResponse
 from kelr.recovery.apply import apply_plan, check_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ANSWER, AdminClient
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
@@ -37,7 +37,7 @@ from kelr.sources.live.transport import Failure, FailureKind
 from kelr.view.plan_words import method_in_words
 from tests.lab.simulated.stories import ORDERS, cluster, power_outage, returns, state
 
-CONSENT = Consented(AcceptedLoss(100, unbounded=True), "a test")
+CONSENT = Confirmation(AcceptedLoss(100, unbounded=True), "a test")
 WHO = Actor("ada", "laptop", "User:ada")
 NATIVE_TYPES = {
     "designation": ElectionRequest(ElectionType.DESIGNATION, desired_leader=2),

@@ -17,7 +17,7 @@ from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.journal import Journal
 from kelr.recovery.journal_reader import read_journal
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 
 AT = TopicPartition(TOPIC, 0)
 WISH = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
-CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 BEFORE_ELECT, AFTER_ELECT = 2, 3
 
 

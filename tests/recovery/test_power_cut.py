@@ -10,7 +10,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import BadInputError
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import Ending
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
@@ -18,7 +18,7 @@ from kelr.recovery.shelf import journal_files, open_journals
 from tests.recovery.simulated import CLUSTER_ID, World, leaderless
 
 BLOCK = 4096
-CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
+CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 
 
 # Blocks of the last line that the disk does not have: the file has its length, and zeros there.

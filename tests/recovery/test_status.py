@@ -13,7 +13,7 @@ from kelr.model import ElectionRequest, ElectionType, TopicError, TopicPartition
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import cluster_lock
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
@@ -48,7 +48,9 @@ def _cut_short(world: World, state: Path, monkeypatch: pytest.MonkeyPatch, *, at
         watch_files(world, patch)
         world.kill_at = at
         with pytest.raises(Killed):
-            apply_plan(world.plan(ONE), **world.common(state), consented=Consented(AcceptedLoss(1000, unbounded=True)))
+            apply_plan(
+                world.plan(ONE), **world.common(state), consented=Confirmation(AcceptedLoss(1000, unbounded=True))
+            )
     world.revive()
     assert world.state().replicas == (2, 3, 1)
 
@@ -288,7 +290,7 @@ def test_journals_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_a_garbled_journal_is_named_with_its_line(tmp_path: Path, line: str, words: str) -> None:
     world = leaderless()
-    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(AcceptedLoss(1000, unbounded=True)))
+    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Confirmation(AcceptedLoss(1000, unbounded=True)))
     (path,) = journal_files(tmp_path, CLUSTER_ID)
     path.write_text(path.read_text().splitlines()[0] + "\n" + line + "\n")
     with pytest.raises(BadInputError, match=words) as caught:
@@ -301,7 +303,7 @@ def test_a_garbled_journal_is_named_with_its_line(tmp_path: Path, line: str, wor
 
 def test_a_journal_of_a_newer_kelr(tmp_path: Path) -> None:
     world = leaderless()
-    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(AcceptedLoss(1000, unbounded=True)))
+    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Confirmation(AcceptedLoss(1000, unbounded=True)))
     (path,) = journal_files(tmp_path, CLUSTER_ID)
     path.write_text(path.read_text().replace('"version":1,', '"version":2,', 1))
     with pytest.raises(BadInputError, match="version 2 is of a newer kelr"):

@@ -27,7 +27,7 @@ from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, ElectionRequest, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
-from kelr.recovery.consent import Consented
+from kelr.recovery.consent import Confirmation
 from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
 from tests.recovery.simulated import SimulatedSource, World, dies, leaderless, returns, silence
@@ -72,7 +72,7 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
     assert passed(before, 0) == {Check.LEADER: Passed.NOT_YET, Check.ORDER: Passed.YES}
     assert (before.partitions, before.good, before.may_come) == (5, False, True)
     assert {at.topic for at in told.asked} <= {"steady"}
-    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     catch_up(world)
     after = verify(plan, SimulatedSource(world), told, ground=world.ground)
@@ -91,7 +91,7 @@ def test_an_election_that_may_come_yet_is_waited_for(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan({TopicPartition("orders", 0): ElectionRequest(ElectionType.DESIGNATION, 2)})
     world.faults["elect"] = [silence(done=True)]
-    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     rows = list(audit.read(tmp_path))
 
@@ -116,7 +116,7 @@ def test_an_election_that_was_refused_lost_nothing_whoever_leads_there(tmp_path:
     numbers = [TopicPartition("orders", number) for number in range(4)]
     plan = world.plan(dict.fromkeys(numbers, ElectionRequest(ElectionType.DESIGNATION, 2)))
     by_hand = world.plan({numbers[0]: ElectionRequest(ElectionType.DESIGNATION, 3)})
-    consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     apply_plan(by_hand, consented=consented, **world.common(tmp_path))
     rest = replace(plan, elections=plan.elections[1:])
     apply_plan(rest, consented=consented, **world.common(tmp_path))
@@ -153,7 +153,7 @@ def test_where_the_broker_that_was_away_came_back_first_no_election_of_the_plan_
     assert {world.state(at.partition).leader for at in where} == {1}
     for refused in (False, True):
         if refused:
-            consented = Consented(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
+            consented = Confirmation(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
             results = apply_plan(plan, consented=consented, **world.common(tmp_path))
             assert {one.ended for one in results} == {Ended.REFUSED}
         recorded = list(audit.read(tmp_path)) if refused else []
@@ -172,7 +172,7 @@ def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path
     wishes = {TopicPartition("orders", 0): ElectionRequest(ElectionType.DESIGNATION, 2)}
     plan, another = world.plan(wishes), world.plan(wishes, lifetime_ms=1_700_000)
     dies(world, 2)()
-    consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path))
     assert result.ended is Ended.REFUSED
     recorded = list(audit.read(tmp_path))
@@ -193,7 +193,7 @@ def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path
 def test_what_was_refused_here_and_applied_from_elsewhere_is_no_election_that_lost_nothing(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan({TopicPartition("orders", 0): ElectionRequest(ElectionType.DESIGNATION, 2)})
-    consented = Consented(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path / "elsewhere"))
     (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path / "here"))
     assert result.ended is not Ended.DONE
@@ -215,7 +215,7 @@ def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
     plan = replace(plan, elections=tuple(one for one in plan.elections if one.topic == "orders"))
     assert {one.elect for one in plan.elections} == {3}
     assert all(set(one.loss.unheard) == {1, 2} for one in plan.elections)
-    consented = Consented(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     returns(world, 1)
     returns(world, 2)
@@ -259,7 +259,7 @@ def test_without_a_controller_or_without_an_election_nothing_is_well() -> None:
 def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknown(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
-    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     found = verify(plan, SimulatedSource(world), None, ground=world.ground)
     (groups,) = [one for one in found.findings if one.check is Check.GROUPS and one.address.partition == 0][:1]
@@ -269,7 +269,7 @@ def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknow
 def test_transactions_are_asked_for_where_one_may_be_open_and_nowhere_else(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
-    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
 
     class Stable(SimulatedSource):
@@ -292,7 +292,7 @@ def test_transactions_are_asked_for_where_one_may_be_open_and_nowhere_else(tmp_p
 def test_an_offset_beyond_the_end_is_a_finding(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
-    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
+    consented = Confirmation(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     at = TopicPartition("orders", 2)
     told = Told(committed=CommittedOffsets({at: (CommittedOffset("readers", 10**6),)}, groups=1))
