@@ -12,7 +12,7 @@ from kelr.errors import ConnectError, UsageError
 from kelr.interrupts import taken
 from kelr.model import LOG_TYPES, ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
-from kelr.recovery.conclude import Course, conclude
+from kelr.recovery.conclude import ElectionAttempt, conclude
 from kelr.recovery.configs import CORDONED, ConfigBack
 from kelr.recovery.cordons import Cordons
 from kelr.recovery.fences import verdict
@@ -26,7 +26,7 @@ from kelr.recovery.site import Site
 from kelr.sources.live.failures import error_in_words
 
 ResultT = TypeVar("ResultT")
-Ask = Callable[[Sequence[Course]], Mapping[TopicPartition, str]]
+Ask = Callable[[Sequence[ElectionAttempt]], Mapping[TopicPartition, str]]
 """Asks for the elections of these; Kafka's name of an error for each."""
 
 
@@ -56,7 +56,7 @@ class Batch:
     """Elections of the plan whose results are known before this batch."""
     total: int
     keep_order: bool = False
-    _courses: dict[TopicPartition, Course] = field(default_factory=dict)
+    _courses: dict[TopicPartition, ElectionAttempt] = field(default_factory=dict)
     _requests: Requests = field(init=False)
     _cordons: Cordons = field(init=False)
     _cordons_back: tuple[ConfigBack, ...] = ()
@@ -128,7 +128,7 @@ class Batch:
         for planned in self.elections:
             why_not = verdict(planned, reading)
             if why_not is None:
-                self._courses[planned.address] = Course(
+                self._courses[planned.address] = ElectionAttempt(
                     planned, reading.states[planned.address], reading.snapshots[planned.address]
                 )
             else:
@@ -161,10 +161,10 @@ class Batch:
                 self._elect(kind, courses, ask)
                 begun = True
 
-    def _fit(self) -> list[Course]:
+    def _fit(self) -> list[ElectionAttempt]:
         return [course for course in self._courses.values() if course.fit]
 
-    def _uncordon(self, moved: Sequence[Course]) -> None:
+    def _uncordon(self, moved: Sequence[ElectionAttempt]) -> None:
         """Take the cordons off that are in the way, as the plan says."""
         brokers = {broker for course in moved for broker in _cordoned(course)}
         if not brokers:
@@ -178,7 +178,7 @@ class Batch:
                 course.fit, course.still_cordoned = False, why
         self._look_again([course for course in moved if course.fit])
 
-    def _reorder(self, moved: Sequence[Course]) -> None:
+    def _reorder(self, moved: Sequence[ElectionAttempt]) -> None:
         """Put the wanted replicas first, and see which partitions are as expected then."""
         self._tell(Stage.REORDER, f"putting the wanted replica of {_count(len(moved))} first")
         for course in moved:
@@ -216,14 +216,14 @@ class Batch:
                 return
             answers.update(self._requests.orders(JournalStep.REORDER, again, self._still_as_before))
 
-    def _refused(self, moved: Sequence[Course]) -> set[TopicPartition]:
+    def _refused(self, moved: Sequence[ElectionAttempt]) -> set[TopicPartition]:
         """These were answered with an error: they are not elected."""
         late = self._requests.late
         return {
             c.address for c in moved if c.reorder_error is not None and (JournalStep.REORDER, c.address) not in late
         }
 
-    def _judge(self, course: Course, state: PartitionState | None) -> None:
+    def _judge(self, course: ElectionAttempt, state: PartitionState | None) -> None:
         """Whether a reordered partition may be elected now."""
         planned = course.planned
         if course.address in self._refused([course]):
@@ -239,7 +239,7 @@ class Batch:
             course.found = self._moved_on(course, state)
             course.fit = not course.found
 
-    def _look_again(self, courses: Sequence[Course]) -> None:
+    def _look_again(self, courses: Sequence[ElectionAttempt]) -> None:
         """Whether partitions, and the brokers, are still as the fences saw them: reading the logs took its time."""
         states = read_states(self.site, [course.address for course in courses])
         for course in courses:
@@ -247,7 +247,7 @@ class Batch:
             course.found = (_cannot_be_read(course.planned),) if state is None else self._moved_on(course, state)
             course.fit = not course.found
 
-    def _moved_on(self, course: Course, state: PartitionState) -> tuple[Difference, ...]:
+    def _moved_on(self, course: ElectionAttempt, state: PartitionState) -> tuple[Difference, ...]:
         """What forbids the next request of this election, by the partition and the brokers as they were last read."""
         try:
             cluster = self.site.source.cluster()
@@ -261,7 +261,7 @@ class Batch:
     def _asked_for(self, election: Election) -> Ask:
         """Kafka's own election of this type."""
 
-        def ask(courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
+        def ask(courses: Sequence[ElectionAttempt]) -> Mapping[TopicPartition, str]:
             return self._requests.elect(election, [course.address for course in courses], self._still_without)
 
         return ask
@@ -269,17 +269,17 @@ class Batch:
     def _by_log(self, kind: ElectionType) -> Ask:
         """The controller's own election by logs."""
 
-        def ask(courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
+        def ask(courses: Sequence[ElectionAttempt]) -> Mapping[TopicPartition, str]:
             return self._requests.elect_by_log(kind, [course.address for course in courses], self._still_without)
 
         return ask
 
-    def _designated(self, courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
+    def _designated(self, courses: Sequence[ElectionAttempt]) -> Mapping[TopicPartition, str]:
         """The election that names the leaders."""
         leaders = {course.address: course.planned.elect for course in courses}
         return self._requests.designate(leaders, self._still_without)
 
-    def _elect(self, election: ElectionType, courses: Sequence[Course], ask: Ask) -> None:
+    def _elect(self, election: ElectionType, courses: Sequence[ElectionAttempt], ask: Ask) -> None:
         self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
         for course in courses:
             course.asked = True
@@ -321,12 +321,12 @@ class Batch:
         for course in self._courses.values():
             course.cordons = tuple(one for one in self._cordons_back if one.broker in course.planned.uncordons)
 
-    def _without_kept(self, moved: Sequence[Course]) -> list[Course]:
+    def _without_kept(self, moved: Sequence[ElectionAttempt]) -> list[ElectionAttempt]:
         """With --keep-order, an order is kept only where its election came to its end."""
         states = read_states(self.site, [course.address for course in moved]) or {}
         return [course for course in moved if not self._led_as_wanted(course, states.get(course.address))]
 
-    def _led_as_wanted(self, course: Course, state: PartitionState | None) -> bool:
+    def _led_as_wanted(self, course: ElectionAttempt, state: PartitionState | None) -> bool:
         late = self._requests.late_until((JournalStep.REORDER, JournalStep.ELECT), (course.address,))
         return late is None and state is not None and state.leader == course.planned.elect
 
@@ -384,7 +384,7 @@ def _asked_type(planned: PlannedElection) -> ElectionType:
     return ElectionType.DESIGNATION if planned.method is Method.NATIVE else asked_of_kafka(planned)
 
 
-def _cordoned(course: Course) -> tuple[int, ...]:
+def _cordoned(course: ElectionAttempt) -> tuple[int, ...]:
     """Replicas whose cordon is taken off for this election: as the plan says, and as it was just read."""
     refuses = course.judged.cluster.refuses_to_order
     return tuple(one for one in course.planned.uncordons if one in course.planned.order and refuses(one))

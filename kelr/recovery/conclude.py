@@ -32,7 +32,7 @@ _NOT_SHOWN = (
 
 
 @dataclass(slots=True)
-class Course:
+class ElectionAttempt:
     """How far one election of a batch came."""
 
     planned: PlannedElection
@@ -63,7 +63,7 @@ class Course:
 
 
 def conclude(
-    course: Course,
+    course: ElectionAttempt,
     states: Mapping[TopicPartition, PartitionState] | None,
     *,
     asked: bool,
@@ -132,7 +132,7 @@ def _answered(error: str | None) -> str:
 
 
 def _outcome(
-    course: Course, state: PartitionState, error: str | None, *, asked: bool, interrupted: bool
+    course: ElectionAttempt, state: PartitionState, error: str | None, *, asked: bool, interrupted: bool
 ) -> tuple[Ended, str]:
     planned = course.planned
     if state.leader == planned.elect:
