@@ -11,7 +11,7 @@ import typer
 
 from kelr.commands.session import Session, now_ms
 from kelr.errors import ConnectError, PartlyDoneError
-from kelr.model import LogAnswer, NotHeard, ReplicaLog, Selection
+from kelr.model import LogAnswer, LogUnavailable, ReplicaLog, Selection
 
 if TYPE_CHECKING:
     from kelr.engine import KnownLogs
@@ -215,7 +215,7 @@ def _of_one_topic(found: Sequence[DiskLog], topic_id: str | None) -> KnownLogs:
 def _printable(answer: LogAnswer) -> LogAnswer:
     from kelr.sources.disk.names import printable  # noqa: PLC0415
 
-    return replace(answer, detail=printable(answer.detail)) if isinstance(answer, NotHeard) else answer
+    return replace(answer, detail=printable(answer.detail)) if isinstance(answer, LogUnavailable) else answer
 
 
 def _not_there(disks: Sequence[DiskCollection], selection: Selection) -> Iterator[str]:

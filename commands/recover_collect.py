@@ -8,7 +8,7 @@ from pathlib import Path
 from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import UsageError
-from kelr.model import NotHeard, Selection, TopicError, TopicPartition
+from kelr.model import LogUnavailable, Selection, TopicError, TopicPartition
 from kelr.recovery.gather import selection_of
 from kelr.sources.base import Source
 from kelr.view.collection import Collected, show_collection
@@ -52,7 +52,7 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
         )
     session.silence_told = source.cluster().controller_silence is not None  # of the gaps
     answers = [answer for found in read_snapshot(out).logs.values() for answer in found]
-    silent = sum(isinstance(answer, NotHeard) for answer in answers)
+    silent = sum(isinstance(answer, LogUnavailable) for answer in answers)
     part = Collected(None, len(answers) - silent, silent)
     show_collection(
         session.output, str(out), [part], notes=saved.gaps, following=("explain", *named, "--snapshot", str(out))
@@ -133,7 +133,7 @@ def _show(
         assert isinstance(one, Collection)
         for disk in one.disks:
             answers = [log.answer for logs in one.logs.values() for log in logs if log.answer.replica == disk.broker]
-            silent = sum(isinstance(answer, NotHeard) for answer in answers)
+            silent = sum(isinstance(answer, LogUnavailable) for answer in answers)
             clean = clean_by_its_marks(disk.directories)
             warnings = (*([_LOCK_HELD] if disk.running else []), *disk.warnings)
             parts.append(Collected(disk.broker, len(answers) - silent, silent, clean, disk.running, warnings))

@@ -14,7 +14,7 @@ from kelr.errors import BadInputError, ConnectError, UsageError
 from kelr.model import (
     LOG_DIRECTORY,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Selection,
@@ -222,7 +222,7 @@ def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits:
     return Choice(state, (Wanted(state, answer.replica, start, end, why, log),), note)
 
 
-def _damaged(state: PartitionState, answer: NotHeard, directory: str) -> ReplicaLog:
+def _damaged(state: PartitionState, answer: LogUnavailable, directory: str) -> ReplicaLog:
     """What can be read of a log that Kafka would not load. Raises OSError, BadInputError."""
     first, end = held_on_disk(PartitionDirectory(directory, state.address))
     return ReplicaLog(answer.replica, end, log_start=first, source=LOG_DIRECTORY, read_at_ms=answer.read_at_ms)

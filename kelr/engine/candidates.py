@@ -6,7 +6,7 @@ from kelr.engine.case import Case
 from kelr.engine.logs import diverges_at
 from kelr.engine.rule_docs import CAUGHT_UP, CURRENT_BROKER_EPOCH, MAY_JOIN_ISR, Rule
 from kelr.engine.words import plural
-from kelr.model import BrokerStatus, Candidate, KeptOut, NotHeard, ReplicaLog, Unheard
+from kelr.model import BrokerStatus, Candidate, KeptOut, LogUnavailable, ReplicaLog, Unheard
 
 # Why a replica is not in the ISR although the partition is led, as far as anything that was read tells.
 #
@@ -123,7 +123,7 @@ def _candidate(case: Case, replica: int, elected: int | None) -> Candidate:
     )
 
 
-def _why_not(log: ReplicaLog | None, unheard: NotHeard | None) -> str | None:
+def _why_not(log: ReplicaLog | None, unheard: LogUnavailable | None) -> str | None:
     """Why the log, or its epochs, are not known."""
     if unheard is not None:
         return unheard.detail or unheard.reason.value

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import LogInfo
-from kelr.model import Cluster, EpochEnd, LogAnswer, NotHeard, PartitionState, ReplicaLog, SavedLog, Unheard
+from kelr.model import Cluster, EpochEnd, LogAnswer, LogUnavailable, PartitionState, ReplicaLog, SavedLog, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class KnownLogs:
     """The logs of one partition's replicas, as far as they were heard, with the best and the longest of them."""
 
     heard: Mapping[int, ReplicaLog] = field(default_factory=dict)
-    unheard: Mapping[int, NotHeard] = field(default_factory=dict)
+    unheard: Mapping[int, LogUnavailable] = field(default_factory=dict)
     newer_leader_epoch: int | None = None
     """A leader epoch above the partition state's, seen by a broker: then the state is the older of the two."""
     ranked: Mapping[int, ReplicaLog] = field(init=False, repr=False, compare=False)
@@ -456,10 +456,14 @@ def verified(answer: LogAnswer, cluster: Cluster) -> LogAnswer:
     """
     broker = cluster.broker(answer.replica)
     registered = None if broker is None else broker.broker_epoch
-    if isinstance(answer, NotHeard) or None in {answer.broker_epoch, registered} or answer.broker_epoch == registered:
+    if (
+        isinstance(answer, LogUnavailable)
+        or None in {answer.broker_epoch, registered}
+        or answer.broker_epoch == registered
+    ):
         return answer
     detail = f"answered with broker epoch {answer.broker_epoch}; the broker is registered with {registered}"
-    return NotHeard(answer.replica, Unheard.STALE, detail, answer.read_at_ms)
+    return LogUnavailable(answer.replica, Unheard.STALE, detail, answer.read_at_ms)
 
 
 def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
@@ -469,20 +473,20 @@ def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
     rejects it and asks again). A replica without an answer was not asked.
     """
     heard: dict[int, ReplicaLog] = {}
-    unheard: dict[int, NotHeard] = {}
+    unheard: dict[int, LogUnavailable] = {}
     newer: int | None = None
     by_replica = {answer.replica: answer for answer in answers}
     for replica in state.replicas:
         answer = by_replica.get(replica)
         if answer is None:
-            unheard[replica] = NotHeard(replica, Unheard.NOT_ASKED, "its log was not asked for")
-        elif isinstance(answer, NotHeard):
+            unheard[replica] = LogUnavailable(replica, Unheard.NOT_ASKED, "its log was not asked for")
+        elif isinstance(answer, LogUnavailable):
             unheard[replica] = answer
         elif answer.current_leader_epoch is not None and answer.current_leader_epoch < state.leader_epoch:
             detail = (
                 f"answered with leader epoch {answer.current_leader_epoch}; the partition's is {state.leader_epoch}"
             )
-            unheard[replica] = NotHeard(replica, Unheard.STALE, detail, answer.read_at_ms)
+            unheard[replica] = LogUnavailable(replica, Unheard.STALE, detail, answer.read_at_ms)
         else:
             heard[replica] = answer
             if answer.current_leader_epoch is not None and answer.current_leader_epoch > state.leader_epoch:

@@ -27,7 +27,7 @@ from kelr.model import (
     Cluster,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecoveryQuorum,
     Snapshot,
@@ -215,7 +215,7 @@ def _renamed(state: PartitionState, name_of: dict[int, int], *, keep_epoch: bool
 def _without_words(answer: LogAnswer, name: int) -> LogAnswer:
     """A log answer without what only explanations tell: when it came, how a failure reads, and where it comes from. But
     a disk's holds that and no more while its broker is down, and an earlier look's may be cut since."""
-    if isinstance(answer, NotHeard):
-        return NotHeard(name, answer.reason, unclean_shutdown=answer.unclean_shutdown)
+    if isinstance(answer, LogUnavailable):
+        return LogUnavailable(name, answer.reason, unclean_shutdown=answer.unclean_shutdown)
     source = SAVED if answer.is_earlier else LOG_DIRECTORY if answer.source == LOG_DIRECTORY else ""
     return replace(answer, replica=name, broker_epoch=None, source=source, read_at_ms=None, last_epoch_error=None)

@@ -24,7 +24,7 @@ from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO, 
 from kelr.fleet.tasks import Stage, Task, Tasks
 from kelr.fleet.telling import Teller
 from kelr.fleet.worker import Given, UnreadablePieceError, on_disk
-from kelr.model import Cluster, ConfigSource, LogAnswer, NotHeard, PartitionState, TopicConfig
+from kelr.model import Cluster, ConfigSource, LogAnswer, LogUnavailable, PartitionState, TopicConfig
 from kelr.replay.records import RecordBatch
 from kelr.sources.metadata_log.replaying import check_understood
 from kelr.sources.snapshot_reader import Body, SnapshotReader
@@ -164,7 +164,7 @@ def _log_row(topic: str, partition: int, leader_epoch: int | None, answer: LogAn
         "leader_epoch": leader_epoch,
     }
     row["clean_shutdown"] = None if answer.unclean_shutdown is None else not answer.unclean_shutdown
-    if isinstance(answer, NotHeard):
+    if isinstance(answer, LogUnavailable):
         return row | {"unheard": answer.reason.value, "detail": answer.detail or None}
     lineage = answer.lineage
     return row | {

@@ -111,7 +111,7 @@ class Unheard(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NotHeard:
+class LogUnavailable:
     """A replica whose log could not be read: a value, not a failure of the command."""
 
     replica: int
@@ -123,7 +123,7 @@ class NotHeard:
     """As `ReplicaLog.unclean_shutdown`: how a broker stopped is one fact of its disk, whichever log is asked for."""
 
 
-LogAnswer = ReplicaLog | NotHeard
+LogAnswer = ReplicaLog | LogUnavailable
 
 
 Parts = frozenset[tuple[int, int, int]]

@@ -15,7 +15,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     AdviceAction,
     Decision,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     RescueStep,
@@ -94,7 +94,7 @@ def choose(
     limits: Limits,
     *,
     elect: int | None = None,
-    doubts: Mapping[int, NotHeard] = MappingProxyType({}),
+    doubts: Mapping[int, LogUnavailable] = MappingProxyType({}),
 ) -> Choice:
     """What to save of the decision's partition before (or after) an election.
 
@@ -128,7 +128,7 @@ def choose(
     return _compared(subject, leader, limits, compacted, planned=elect is not None)
 
 
-def _doubtful(subject: Subject, doubt: NotHeard, limits: Limits, compacted: bool | None) -> Choice:
+def _doubtful(subject: Subject, doubt: LogUnavailable, limits: Limits, compacted: bool | None) -> Choice:
     """All that the others hold, where nothing that is believed says what the leader to come holds."""
     leader, logs = doubt.replica, subject.case.logs
     nothing = KnownLogs({**logs.heard, leader: ReplicaLog(leader, 0, log_start=0)}, logs.unheard)

@@ -9,7 +9,7 @@ from kelr.engine.logs import agreement
 from kelr.engine.situation import effective_min_isr
 from kelr.errors import RefusedError, UsageError
 from kelr.model import (
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Selection,
@@ -130,12 +130,12 @@ def too_few_in_sync(state: PartitionState, config: TopicConfig) -> NotNow | None
     )
 
 
-def _led(state: PartitionState, answers: Sequence[ReplicaLog | NotHeard]) -> Led | NotNow:
+def _led(state: PartitionState, answers: Sequence[ReplicaLog | LogUnavailable]) -> Led | NotNow:
     leader = state.leader
     assert leader is not None
     log = next((answer for answer in answers if answer.replica == leader), None)
     if not isinstance(log, ReplicaLog):
-        why = log.detail if isinstance(log, NotHeard) else "no answer"
+        why = log.detail if isinstance(log, LogUnavailable) else "no answer"
         return NotNow(
             state.address,
             f": the log of its leader {leader} was not read ({why})",

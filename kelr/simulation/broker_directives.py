@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from kelr.controller import events
-from kelr.model import EpochEnd, NotHeard, ReplicaLog, Unheard
+from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, Unheard
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import (
     MAX_BROKERS,
@@ -257,7 +257,7 @@ def _log(cluster: SimulatedCluster, directive: Directive) -> Result:
     if unheard is not None:
         if unheard not in set(Unheard):
             raise directive.error(f"{unheard!r} is no reason; there are {', '.join(Unheard)}")
-        return cluster.tell(at, NotHeard(number, Unheard(unheard))), ()
+        return cluster.tell(at, LogUnavailable(number, Unheard(unheard))), ()
     end = directive.number("end", -1)
     if end < 0:
         raise directive.error("a log has an end")

@@ -36,7 +36,7 @@ from kelr.model import (
     ConfigSource,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Snapshot,
     TopicConfig,
@@ -451,7 +451,7 @@ class SimulatedCluster:
         """What a broker tells of a partition's log; what was told by hand counts first."""
         partition = self.controller.partitions[address]
         answer = self.told.get(address, {}).get(broker) or self._answer(partition, broker, asked_by_controller=True)
-        if isinstance(answer, NotHeard):
+        if isinstance(answer, LogUnavailable):
             return LogInfoEntry(
                 0, None, partition.leader_epoch, error=_ERRORS.get(answer.reason, "UNKNOWN_SERVER_ERROR")
             )
@@ -531,12 +531,12 @@ class SimulatedCluster:
     def _answer(self, partition: PartitionState, replica: int, *, asked_by_controller: bool = False) -> LogAnswer:
         # The controller has a line to fenced brokers, too; for a client they are out of reach.
         if not (self.running(replica) or (asked_by_controller and replica not in self.down)):
-            return NotHeard(replica, Unheard.UNREACHABLE, "its broker does not run")
+            return LogUnavailable(replica, Unheard.UNREACHABLE, "its broker does not run")
         if replica in (partition.offline_replicas or ()):
-            return NotHeard(replica, Unheard.STORAGE_ERROR, "its log directory failed")
+            return LogUnavailable(replica, Unheard.STORAGE_ERROR, "its log directory failed")
         log = self.replication[partition.address].logs.get(replica)
         if log is None:
-            return NotHeard(replica, Unheard.NOT_A_REPLICA, "it holds no replica of this partition")
+            return LogUnavailable(replica, Unheard.NOT_A_REPLICA, "it holds no replica of this partition")
         epoch = self.controller.brokers[replica].epoch
         return log.answer(replica, leader_epoch=partition.leader_epoch, broker_epoch=epoch)
 

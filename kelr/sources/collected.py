@@ -16,7 +16,7 @@ from kelr.model import (
     BrokerStatus,
     Cluster,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
@@ -207,7 +207,7 @@ class CollectedSource:
         told: list[LogAnswer] = []
         for answer, best, log in found:
             doubt = None if log is None or self._believing else self._not_believed(state, log, heard)
-            if doubt is not None and isinstance(answer, NotHeard):
+            if doubt is not None and isinstance(answer, LogUnavailable):
                 detail = f"{answer.detail or answer.reason.value}, and {doubt.detail}"
                 doubt = replace(doubt, detail=detail, unclean_shutdown=self._unclean_shutdown(answer.replica))
             told.append(best if doubt is None else doubt)
@@ -264,7 +264,9 @@ class CollectedSource:
         running = self.merged.running(log.answer.replica, log.name)
         return doubted(state, log, heard, running=running)
 
-    def _not_believed(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> NotHeard | None:
+    def _not_believed(
+        self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]
+    ) -> LogUnavailable | None:
         """Why a reading is not believed: by what its own partition shows, or another one of the same reading."""
         doubt, device = self._doubted(state, log, heard), device_of(log)
         if doubt is not None and (doubt.shows is not Shows.STALE_OR_CUT or device not in self._cut):
@@ -278,7 +280,7 @@ class CollectedSource:
         )
         return next((answer for answer in told if answer is not None), None)
 
-    def doubts(self, state: PartitionState, answers: Sequence[LogAnswer]) -> Mapping[int, NotHeard]:
+    def doubts(self, state: PartitionState, answers: Sequence[LogAnswer]) -> Mapping[int, LogUnavailable]:
         """By replica, why a disk's reading among these answers of this source is not to be believed, although
         `believing` took it."""
         heard = [one for one in answers if isinstance(one, ReplicaLog)]
@@ -296,7 +298,7 @@ class CollectedSource:
         self, state: PartitionState, answer: LogAnswer, cluster: Cluster
     ) -> tuple[LogAnswer, CollectedLog | None]:
         """The answer, or what is collected of this replica where that may stand for it, and then that."""
-        if not isinstance(answer, NotHeard):
+        if not isinstance(answer, LogUnavailable):
             return answer, None
         log = self._collected(state, answer.replica)
         if _is_up(answer, cluster) is None:
@@ -307,7 +309,7 @@ class CollectedSource:
         why_not = _why_not(state, answer, log, told, cluster)
         if why_not is None:
             return told, log
-        if isinstance(log.answer, NotHeard):
+        if isinstance(log.answer, LogUnavailable):
             return answer, None
         when = "" if log.of_disk or log.answer.read_at_ms is None else f" at {time_of_day(log.answer.read_at_ms)}"
         end = f"its log in {log.name} (end {log.answer.log_end}{when}) is not used: {why_not}"
@@ -317,14 +319,14 @@ class CollectedSource:
         """The log, with what other logs of its directory tell of it. What it lacks itself is counted as that."""
         short = self._short.get(device_of(log), ())
         perhaps = device_of(log) in self._cut or (short and state.address not in short)
-        if isinstance(answer, NotHeard) or not log.of_disk or not perhaps:
+        if isinstance(answer, LogUnavailable) or not log.of_disk or not perhaps:
             return answer
         return replace(answer, may_have_held_more=True)
 
     def _with_shutdown(self, answer: LogAnswer) -> LogAnswer:
         """The log, with how its broker stopped, as its disk tells, and of that registration where that is the one."""
         unclean, disks = self._unclean_shutdown(answer.replica), self.merged.disks.get(answer.replica, ())
-        if isinstance(answer, NotHeard) or answer.source != LOG_DIRECTORY or not disks or disks[0].running:
+        if isinstance(answer, LogUnavailable) or answer.source != LOG_DIRECTORY or not disks or disks[0].running:
             return answer
         # Then its mark does not tell which registration left the log.
         not_told = unclean and read_since_registered(disks[0], self._registered)
@@ -350,7 +352,7 @@ class CollectedSource:
             self._registrations = registrations_of(self._source)
         return self._registrations
 
-    def _not_on_disk(self, state: PartitionState, answer: NotHeard, cluster: Cluster) -> NotHeard:
+    def _not_on_disk(self, state: PartitionState, answer: LogUnavailable, cluster: Cluster) -> LogUnavailable:
         """What a disk tells that was read, and on which the replica was not found."""
         disks = self.merged.disks.get(answer.replica, ())
         if not disks or _is_up(answer, cluster) is not None:
@@ -389,7 +391,7 @@ def _may_be_down(log: CollectedLog, cluster: Cluster) -> bool:
     return log.of_disk and cluster.status(log.answer.replica) is not BrokerStatus.LIVE
 
 
-def _is_up(answer: NotHeard, cluster: Cluster) -> str | None:
+def _is_up(answer: LogUnavailable, cluster: Cluster) -> str | None:
     """Why the broker has to be taken to run now; None where it may be down."""
     if cluster.status(answer.replica) is BrokerStatus.LIVE:
         return f"broker {answer.replica} is live"
@@ -399,7 +401,7 @@ def _is_up(answer: NotHeard, cluster: Cluster) -> str | None:
 
 
 def _why_not(
-    state: PartitionState, answer: NotHeard, log: CollectedLog, told: LogAnswer, cluster: Cluster
+    state: PartitionState, answer: LogUnavailable, log: CollectedLog, told: LogAnswer, cluster: Cluster
 ) -> str | None:
     """Why a collected log may not stand for the replica; None where it may.
 
@@ -413,7 +415,7 @@ def _why_not(
     up = _is_up(answer, cluster)
     if up is not None:
         return f"{up}, so the log may have changed since"
-    return None if isinstance(told, NotHeard) else _outdated(state, told, cluster)
+    return None if isinstance(told, LogUnavailable) else _outdated(state, told, cluster)
 
 
 def _outdated(state: PartitionState, log: ReplicaLog, cluster: Cluster) -> str | None:
@@ -441,7 +443,7 @@ def _as_answer(log: CollectedLog) -> LogAnswer:
     """The log as an answer; one that a broker gave once says that it was saved, and a disk's what it has lost that it
     knows to have been committed."""
     answer = log.answer
-    if isinstance(answer, NotHeard):
+    if isinstance(answer, LogUnavailable):
         return answer
     if not log.of_disk:
         return answer if answer.is_earlier else replace(answer, source=answer.source + SAVED)

@@ -19,7 +19,7 @@ from kelr.engine.advice.unclean_past import may_have_left
 from kelr.errors import KelrError
 from kelr.model import (
     Decision,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecordedElection,
     SavedLog,
@@ -273,7 +273,7 @@ def _waited_for(snapshot: Snapshot) -> frozenset[TopicPartition]:
         address
         for address, answers in snapshot.logs.items()
         for answer in answers
-        if isinstance(answer, NotHeard)
+        if isinstance(answer, LogUnavailable)
         and answer.reason is Unheard.TIMED_OUT
         and answer.replica in snapshot.cluster.live
     )

@@ -32,7 +32,7 @@ from kelr.model import (
     BrokerStatus,
     Cluster,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     TopicPartition,
@@ -61,7 +61,7 @@ class Doubt:
     """Why a reading of a replica's disk is not believed."""
 
     shows: Shows
-    answer: NotHeard
+    answer: LogUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def doubted(
         running: whether the broker ran while its disk was read.
     """
     held = log.answer
-    if isinstance(held, NotHeard) or not log.of_disk:
+    if isinstance(held, LogUnavailable) or not log.of_disk:
         return None
     found = _contradiction(state, log, held, others, running=running)
     if found is None:
@@ -116,7 +116,7 @@ def doubted_with(
     shown_by: TopicPartition,
     *,
     cut: bool,
-) -> NotHeard | None:
+) -> LogUnavailable | None:
     """Why a reading is not believed that nothing of its own partition contradicts, but another one's of the same disk.
 
     It is believed where it shows itself that nothing can have been added to it since: the broker led last, in an epoch
@@ -129,7 +129,7 @@ def doubted_with(
         cut: whether a log of the directory is known to have lost its tail (`cut_logs`).
     """
     held = log.answer
-    if isinstance(held, NotHeard) or not log.of_disk or _read_after_leading(state, log):
+    if isinstance(held, LogUnavailable) or not log.of_disk or _read_after_leading(state, log):
         return None
     if _holds_all_of_the_leader(state, held, others):
         return None
@@ -153,7 +153,7 @@ def cut_logs(logs: Mapping[TopicPartition, Iterable[CollectedLog]]) -> Mapping[t
     found: dict[tuple[int, str], list[CutLog]] = {}
     for address, readings in logs.items():
         for log in readings:
-            end = None if isinstance(log.answer, NotHeard) else log.answer.log_end
+            end = None if isinstance(log.answer, LogUnavailable) else log.answer.log_end
             saved = log.saved_high_watermark
             if log.of_disk and end is not None and saved is not None and saved > end:
                 found.setdefault(device_of(log), []).append(CutLog(address, end, saved))
@@ -168,7 +168,7 @@ def perhaps_cut(state: PartitionState, answers: Sequence[LogAnswer]) -> frozense
     """
     heard = [answer for answer in answers if isinstance(answer, ReplicaLog)]
     cut = {log.replica for log in heard if log.source == LOG_DIRECTORY and _is_short(state, log, heard)}
-    lacking = {one.replica for one in answers if isinstance(one, NotHeard) and one.reason is Unheard.LACKING}
+    lacking = {one.replica for one in answers if isinstance(one, LogUnavailable) and one.reason is Unheard.LACKING}
     return frozenset(cut | lacking)
 
 
@@ -193,7 +193,7 @@ class SavedDisks:
             cut |= perhaps_cut(state, answers)
             lost |= perhaps_cut(state, [one for one in answers if isinstance(one, ReplicaLog)])
             for one in answers:
-                if isinstance(one, NotHeard):
+                if isinstance(one, LogUnavailable):
                     if one.unclean_shutdown is not None:
                         marks.setdefault(one.replica, set()).add(one.unclean_shutdown)
                     elif one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}:
@@ -218,7 +218,7 @@ class SavedDisks:
 
     def _added(self, answer: LogAnswer, cut: frozenset[int], cluster: Cluster) -> LogAnswer:
         broker = answer.replica
-        of_disk = isinstance(answer, NotHeard) or answer.source == LOG_DIRECTORY
+        of_disk = isinstance(answer, LogUnavailable) or answer.source == LOG_DIRECTORY
         if broker not in self.unclean or not of_disk or cluster.status(broker) is BrokerStatus.LIVE:
             return answer
         answer = replace(answer, unclean_shutdown=self.unclean[broker])
@@ -239,10 +239,10 @@ def device_of(log: CollectedLog) -> tuple[int, str]:
     return log.answer.replica, log.directory.rpartition("/")[0]
 
 
-def _not_believed(log: CollectedLog, why: str, reason: Unheard = Unheard.DOUBTFUL) -> NotHeard:
+def _not_believed(log: CollectedLog, why: str, reason: Unheard = Unheard.DOUBTFUL) -> LogUnavailable:
     read_at_ms = log.read_at_ms if log.answer.read_at_ms is None else log.answer.read_at_ms
     detail = f"its disk is not believed; read at {time_of_day(read_at_ms)}, {why}"
-    return NotHeard(log.answer.replica, reason, detail, read_at_ms)
+    return LogUnavailable(log.answer.replica, reason, detail, read_at_ms)
 
 
 def _contradiction(

@@ -8,7 +8,7 @@ from kelr.errors import UsageError
 from kelr.model import (
     Cluster,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecoveryQuorum,
     Selection,
@@ -103,7 +103,7 @@ def saved_answers(
 def _answers_for(partition: PartitionState, saved: Sequence[LogAnswer]) -> tuple[LogAnswer, ...]:
     by_replica = {answer.replica: answer for answer in saved}
     return tuple(
-        by_replica.get(replica) or NotHeard(replica, Unheard.NOT_ASKED, NOT_IN_SNAPSHOT)
+        by_replica.get(replica) or LogUnavailable(replica, Unheard.NOT_ASKED, NOT_IN_SNAPSHOT)
         for replica in partition.replicas
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine.words import plural
-from kelr.model import BrokerStatus, NotHeard, Snapshot, TopicPartition
+from kelr.model import BrokerStatus, LogUnavailable, Snapshot, TopicPartition
 from kelr.sources.snapshot_collection import CollectedDisk, CollectedLog, Collection, one_cluster
 
 
@@ -106,7 +106,7 @@ def _without_their_disks(collections: Sequence[Collection]) -> Iterator[str]:
 
 
 def _heard(log: CollectedLog) -> bool:
-    return not isinstance(log.answer, NotHeard)
+    return not isinstance(log.answer, LogUnavailable)
 
 
 _Entry = tuple[TopicPartition, CollectedLog]
@@ -121,7 +121,7 @@ def _entries(collections: Sequence[Collection], disks: Mapping[int, tuple[Collec
             for log in logs:
                 disk = by_broker.get(log.answer.replica)
                 if disk is None:
-                    if not isinstance(log.answer, NotHeard) and not log.of_disk:
+                    if not isinstance(log.answer, LogUnavailable) and not log.of_disk:
                         yield address, log
                 elif id(disk) in used and not _gone_since(address, disk, disks[disk.broker]):
                     yield address, log

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kelr import __version__
 from kelr.errors import BadInputError, RefusedError, UsageError
-from kelr.model import Cluster, LogAnswer, NotHeard, Selection, Snapshot, TopicPartition, parse_target
+from kelr.model import Cluster, LogAnswer, LogUnavailable, Selection, Snapshot, TopicPartition, parse_target
 from kelr.sources.disk.collection import SOURCE, DiskCollection, LogDirectory
 from kelr.sources.disk.names import printable
 from kelr.sources.snapshot_file import read_snapshot, write_lines
@@ -260,7 +260,7 @@ def _replica_line(address: TopicPartition, log: CollectedLog) -> ReplicaLine:
 
 
 def _printable(answer: LogAnswer) -> LogAnswer:
-    return replace(answer, detail=printable(answer.detail)) if isinstance(answer, NotHeard) else answer
+    return replace(answer, detail=printable(answer.detail)) if isinstance(answer, LogUnavailable) else answer
 
 
 def read_collection(path: Path) -> Collection:

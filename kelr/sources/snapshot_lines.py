@@ -19,7 +19,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
@@ -236,7 +236,7 @@ class LogLine(_Line):
 
     @classmethod
     def of(cls, answer: LogAnswer) -> Self:
-        if isinstance(answer, NotHeard):
+        if isinstance(answer, LogUnavailable):
             return cls(
                 replica=answer.replica,
                 unheard=answer.reason,
@@ -268,7 +268,7 @@ class LogLine(_Line):
 
     def value(self) -> LogAnswer:
         if self.unheard is not None:
-            return NotHeard(self.replica, self.unheard, self.detail or "", self.read_at_ms, self.unclean_shutdown)
+            return LogUnavailable(self.replica, self.unheard, self.detail or "", self.read_at_ms, self.unclean_shutdown)
         if self.log_end is None:
             raise ValueError(f"the log of replica {self.replica} has neither log_end nor unheard")
         lineage = None if self.lineage is None else tuple(EpochEnd(epoch, end) for epoch, end in self.lineage)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine import KnownLogs, segments
-from kelr.model import LogAnswer, NotHeard, ReplicaLog, TopicPartition
+from kelr.model import LogAnswer, LogUnavailable, ReplicaLog, TopicPartition
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN, number_text
@@ -98,8 +98,8 @@ class DiskRow:
         return self.answer if isinstance(self.answer, ReplicaLog) else None
 
     @property
-    def not_heard(self) -> NotHeard | None:
-        return self.answer if isinstance(self.answer, NotHeard) else None
+    def not_heard(self) -> LogUnavailable | None:
+        return self.answer if isinstance(self.answer, LogUnavailable) else None
 
     @property
     def behind_best(self) -> int | None:

@@ -20,8 +20,8 @@ from kelr.model import (
     Forecast,
     Grade,
     LogAnswer,
+    LogUnavailable,
     Loss,
-    NotHeard,
     Outcome,
     Situation,
     Step,
@@ -52,7 +52,7 @@ class Explained:
     def unreachable(self, replica: int) -> bool:
         """Whether the connection to the replica's broker failed when its log was asked for."""
         answers = (one for one in self.logs if one.replica == replica)
-        return any(isinstance(one, NotHeard) and one.reason is Unheard.UNREACHABLE for one in answers)
+        return any(isinstance(one, LogUnavailable) and one.reason is Unheard.UNREACHABLE for one in answers)
 
     @property
     def supposed(self) -> bool:

@@ -20,7 +20,7 @@ from kelr.model import (
     Candidate,
     Decision,
     Grade,
-    NotHeard,
+    LogUnavailable,
     Situation,
     Unheard,
 )
@@ -364,7 +364,7 @@ def _to_read_again(row: Explained) -> set[int]:
     doubted = {
         one.replica
         for one in row.logs
-        if isinstance(one, NotHeard) and one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}
+        if isinstance(one, LogUnavailable) and one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}
     }
     return doubted & {*_started(decision), *decision.advice.keep_down}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kelr.engine import KnownLogs, diverges_at, rank_logs
 from kelr.engine.loss_words import begins_later
 from kelr.engine.words import in_short, plural
-from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError, TopicPartition
+from kelr.model import Cluster, LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicError, TopicPartition
 from kelr.view.columns import Column, Json, Shown, View, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
 from kelr.view.disk_logs import (
@@ -41,7 +41,7 @@ class LogRow:
         return self.logs.heard.get(self.replica)
 
     @property
-    def not_heard(self) -> NotHeard | None:
+    def not_heard(self) -> LogUnavailable | None:
         return self.logs.unheard.get(self.replica)
 
     @property
@@ -159,7 +159,7 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
     def of_log(key: str, type_: str, value: Callable[[ReplicaLog], Json], about: str) -> Column[LogRow]:
         return datum(key, type_, about, lambda row: None if row.log is None else value(row.log))
 
-    def of_silence(key: str, value: Callable[[NotHeard], Json], about: str) -> Column[LogRow]:
+    def of_silence(key: str, value: Callable[[LogUnavailable], Json], about: str) -> Column[LogRow]:
         return datum(key, "string?", about, lambda row: None if row.not_heard is None else value(row.not_heard))
 
     return (

@@ -24,8 +24,8 @@ from kelr.model import (
     ElectionType,
     Grade,
     LogAnswer,
+    LogUnavailable,
     Loss,
-    NotHeard,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -117,7 +117,7 @@ def assert_came_true(read: Mapping[TopicPartition, DiskLog], answered: Mapping[i
     for address, log in read.items():
         said, now = log.answer, answered[address.partition]
         assert isinstance(now, ReplicaLog), (address, now)
-        if isinstance(said, NotHeard):
+        if isinstance(said, LogUnavailable):
             continue
         told = (said.log_end, said.log_start, said.last_epoch, said.lineage)
         assert told == (now.log_end, now.log_start, now.last_epoch, now.lineage), (address, log.notes)
@@ -359,7 +359,7 @@ def test_a_disk_from_before_its_broker_last_ran_is_not_believed_and_one_that_was
             taken = take_snapshot(source, select([story.topic]), now_ms=0, with_logs=_any, lineage=True)
         found[file] = [log for one in taken.partitions for log in taken.logs[one.address] if log.replica == BROKER]
     for stale in found[before]:
-        assert isinstance(stale, NotHeard)
+        assert isinstance(stale, LogUnavailable)
         assert stale.reason is Unheard.DOUBTFUL
         assert "though its broker was elected in epoch" in stale.detail
     # Of the second partition's log all that others do not hold was cut, and more: it is true all the same.

@@ -24,7 +24,7 @@ from kelr.model import (
     BrokerStatus,
     EpochEnd,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     TopicPartition,
@@ -190,7 +190,7 @@ def test_in_an_incident_live_replicas_answer_and_dead_ones_are_named(
     assert assert_true(lab_43, dict(logs)) == 3 * len(report.live)
     dead = [log for answers in logs.values() for log in answers if log.replica in report.absent]
     assert len(dead) == 3 * len(report.absent)
-    assert {(log.reason, log.detail) for log in dead if isinstance(log, NotHeard)} == {
+    assert {(log.reason, log.detail) for log in dead if isinstance(log, LogUnavailable)} == {
         (Unheard.UNREACHABLE, "connection refused")
     }
     assert took_s < IN_NO_TIME_S
@@ -223,7 +223,7 @@ def test_a_hanging_broker_costs_its_own_rows_and_little_time(healthy_43: Lab) ->
     assert took_s < IN_NO_TIME_S
     for answers in logs.values():
         by_replica = {log.replica: log for log in answers}
-        assert isinstance(by_replica[3], NotHeard)
+        assert isinstance(by_replica[3], LogUnavailable)
         assert by_replica[3].reason is Unheard.TIMED_OUT
         assert isinstance(by_replica[1], ReplicaLog)
         assert isinstance(by_replica[2], ReplicaLog)

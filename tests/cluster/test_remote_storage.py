@@ -25,7 +25,7 @@ from kelr.model import (
     ElectionRequest,
     ElectionType,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Selection,
@@ -231,7 +231,7 @@ def _foretold(lab: RemoteLab) -> None:
         pieces = list(source.tail(state, 2, start=60, end=90))
     assert [one.header.base_offset for one in pieces if isinstance(one, RawBatch)] == list(range(60, 90, 5))
     answers: tuple[LogAnswer, ...] = tuple(
-        on_disk if isinstance(one, NotHeard) else one for one in snapshot.logs[ORDERS]
+        on_disk if isinstance(one, LogUnavailable) else one for one in snapshot.logs[ORDERS]
     )
     found = decide(replace(snapshot, logs={ORDERS: answers}), state)
     losses = {one.designate: one.loss for one in found.elections if one.designate is not None}

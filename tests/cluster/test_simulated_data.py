@@ -23,7 +23,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.story import create_topic
-from kelr.model import LogAnswer, NotHeard, PartitionState, TopicPartition, select
+from kelr.model import LogAnswer, LogUnavailable, PartitionState, TopicPartition, select
 from kelr.simulation.logs import Acks
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -255,7 +255,7 @@ def ask_for_offsets(twins: Twins, what: str, broker: int, *, epochs: int) -> Non
 
 def plain(answer: LogAnswer) -> LogAnswer:
     """Without the time at which it was read, and without a port."""
-    if isinstance(answer, NotHeard):
+    if isinstance(answer, LogUnavailable):
         return replace(answer, read_at_ms=None, detail="")
     return replace(answer, read_at_ms=None)
 

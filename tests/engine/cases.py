@@ -17,7 +17,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -51,8 +51,8 @@ def log_of(
     )
 
 
-def silent(replica: int) -> NotHeard:
-    return NotHeard(replica, Unheard.UNREACHABLE, "connection refused")
+def silent(replica: int) -> LogUnavailable:
+    return LogUnavailable(replica, Unheard.UNREACHABLE, "connection refused")
 
 
 def snapshot_of(

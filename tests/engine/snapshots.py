@@ -20,7 +20,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -109,7 +109,7 @@ def answers(draw: st.DrawFn, replica: int, *, unclean: bool | None = None) -> Lo
     """
     if draw(st.integers(0, 3)) == 0:
         reason = draw(st.sampled_from(Unheard))
-        return NotHeard(replica, reason, draw(st.sampled_from(("", "connection refused"))), draw(times), unclean)
+        return LogUnavailable(replica, reason, draw(st.sampled_from(("", "connection refused"))), draw(times), unclean)
     ends = sorted(draw(st.lists(offsets, unique=True, min_size=1, max_size=3)))
     lineage = tuple(map(EpochEnd, sorted(draw(st.lists(epochs, unique=True, max_size=3))), ends))
     blind = draw(st.integers(0, 7)) == 0

@@ -22,8 +22,8 @@ from kelr.model import (
     ElectionType,
     Grade,
     LogAnswer,
+    LogUnavailable,
     Loss,
-    NotHeard,
     PartitionState,
     Situation,
     TopicConfig,
@@ -195,7 +195,7 @@ def test_advice_that_waits_for_nobody_has_no_until(state: PartitionState, logs: 
 
 def test_a_silent_leader_is_waited_for_as_long_as_its_session_lasts() -> None:
     state = PartitionState("orders", 0, 2, 5, (2, 3), (2, 3), (), ())
-    advice = advised(state, ALIVE, [NotHeard(2, Unheard.TIMED_OUT), log_of(3, (0, 9))], None)
+    advice = advised(state, ALIVE, [LogUnavailable(2, Unheard.TIMED_OUT), log_of(3, (0, 9))], None)
     assert advice.action is AdviceAction.WAIT
     assert "broker.session.timeout.ms" in advice.until
 
@@ -233,7 +233,7 @@ def test_whom_the_periodic_task_would_elect_may_be_gone_where_it_did_not_answer(
 
 
 def test_the_periodic_task_is_not_said_to_elect_the_best_log_where_none_was_read() -> None:
-    logs = [NotHeard(1, Unheard.NOT_AUTHORIZED, "READ"), NotHeard(2, Unheard.NOT_AUTHORIZED, "READ")]
+    logs = [LogUnavailable(1, Unheard.NOT_AUTHORIZED, "READ"), LogUnavailable(2, Unheard.NOT_AUTHORIZED, "READ")]
     due = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), logs, unclean=True)
     assert due.advice.action is AdviceAction.GET_MORE_INFORMATION
     assert due.advice.text.startswith(
@@ -343,7 +343,7 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     assert advice.command == ("describe", "orders:0", "--watch")
 
 
-DOUBTED = NotHeard(1, Unheard.DOUBTFUL, "its log is not used: what it holds of audit:0 is from before")
+DOUBTED = LogUnavailable(1, Unheard.DOUBTFUL, "its log is not used: what it holds of audit:0 is from before")
 
 
 def test_a_disk_that_is_not_believed_takes_the_promise_of_its_place() -> None:
@@ -606,7 +606,7 @@ def test_the_best_log_is_saved_first_where_another_is_elected_with_it_and_withou
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "3")
 
 
-LACKING = NotHeard(1, Unheard.LACKING, "its disk is not believed: it lacks 20 offsets")
+LACKING = LogUnavailable(1, Unheard.LACKING, "its disk is not believed: it lacks 20 offsets")
 
 
 @pytest.mark.parametrize(("elr", "last_known"), [((1,), (1,)), ((1,), ()), ((), (1,))])
@@ -698,7 +698,7 @@ def test_a_live_replica_is_designated_once_no_member_of_the_elr_can_come_back() 
 
 
 def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:
-    logs = (log_of(3, (0, 116)), silent(1), NotHeard(2, Unheard.TIMED_OUT, "no answer in time"))
+    logs = (log_of(3, (0, 116)), silent(1), LogUnavailable(2, Unheard.TIMED_OUT, "no answer in time"))
     advice = advised(leaderless((3, 1, 2)), ALIVE, logs, ("delete",))
     assert advice.text.startswith("Start broker 1, or read its disk, before you choose: that elects no leader")
     assert "Broker 2 is up, but its log was not read: find out why, and run kelr explain again." in advice.text
@@ -793,8 +793,8 @@ def test_whoever_is_away_and_may_truncate_on_return_is_warned_of(logs: dict[int,
 # A log directory that has failed.
 
 
-def storage_error(replica: int) -> NotHeard:
-    return NotHeard(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+def storage_error(replica: int) -> LogUnavailable:
+    return LogUnavailable(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
 
 
 @pytest.mark.parametrize("rules", [ELR_4_3, KIP966_BALANCED])
@@ -946,10 +946,12 @@ def test_of_a_single_replica_no_others_truncate(
 ) -> None:
     state = leaderless((1,), elr=elr, last_known=last_known)
     for rules in (ELR_4_3, KRAFT, KIP966_AGGRESSIVE):
-        alone = decision(state, cluster_of(live=(), fenced=(1,)), [NotHeard(1, silence)], rules=rules, min_isr=1)
+        alone = decision(state, cluster_of(live=(), fenced=(1,)), [LogUnavailable(1, silence)], rules=rules, min_isr=1)
         assert "others" not in alone.advice.text + alone.advice.alternative
     several = replace(state, replicas=(1, 2))
-    both = decision(several, cluster_of(live=(2,), fenced=(1,)), [NotHeard(1, silence), log_of(2, (0, 20))], min_isr=1)
+    both = decision(
+        several, cluster_of(live=(2,), fenced=(1,)), [LogUnavailable(1, silence), log_of(2, (0, 20))], min_isr=1
+    )
 
     assert "the others truncate to it" in both.advice.text
 

@@ -16,7 +16,7 @@ from kelr.model import (
     ConfigSource,
     Decision,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Situation,
     Snapshot,
@@ -187,8 +187,8 @@ def test_a_failed_log_directory_is_not_told_of_those_that_stand_alike() -> None:
         failed,
         whole,
         logs={
-            failed.address: (NotHeard(2, Unheard.STORAGE_ERROR, "offline"),),
-            whole.address: (NotHeard(2, Unheard.TIMED_OUT, "no answer"),),
+            failed.address: (LogUnavailable(2, Unheard.STORAGE_ERROR, "offline"),),
+            whole.address: (LogUnavailable(2, Unheard.TIMED_OUT, "no answer"),),
         },
     )
     for snapshot_too in (snapshot, replace(snapshot, partitions=snapshot.partitions[::-1])):

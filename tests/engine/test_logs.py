@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kelr.engine import agreement, diverges_at, rank_logs, segments
 from kelr.engine.logs import KnownLogs, Segment, count_distinct, missing, verified
-from kelr.model import Broker, BrokerStatus, Cluster, EpochEnd, NotHeard, ReplicaLog, Unheard
+from kelr.model import Broker, BrokerStatus, Cluster, EpochEnd, LogUnavailable, ReplicaLog, Unheard
 from tests.engine.cases import leaderless, log_of, silent
 
 Record = tuple[int, int]
@@ -179,8 +179,8 @@ def test_answers_are_sorted_into_heard_and_not_heard_with_the_reason() -> None:
     stale = replace(log_of(3, (0, 10), leader_epoch=4), read_at_ms=7)
     known = rank_logs(leaderless(), [log_of(1, (0, 10)), stale])
     assert dict(known.unheard) == {
-        2: NotHeard(2, Unheard.NOT_ASKED, "its log was not asked for"),
-        3: NotHeard(3, Unheard.STALE, "answered with leader epoch 4; the partition's is 5", 7),
+        2: LogUnavailable(2, Unheard.NOT_ASKED, "its log was not asked for"),
+        3: LogUnavailable(3, Unheard.STALE, "answered with leader epoch 4; the partition's is 5", 7),
     }
     assert (set(known.heard), known.newer_leader_epoch) == ({1}, None)
 
@@ -218,7 +218,7 @@ def test_an_answer_of_another_incarnation_is_stale() -> None:
     answer = replace(log_of(3, (0, 10)), broker_epoch=7, read_at_ms=9)
     brokers = (Broker(3, BrokerStatus.LIVE, broker_epoch=8), Broker(4, BrokerStatus.LIVE))
     cluster = Cluster("test", brokers)
-    assert verified(answer, cluster) == NotHeard(
+    assert verified(answer, cluster) == LogUnavailable(
         3, Unheard.STALE, "answered with broker epoch 7; the broker is registered with 8", 9
     )
     assert verified(replace(answer, broker_epoch=8), cluster) == replace(answer, broker_epoch=8)

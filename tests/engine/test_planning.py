@@ -24,8 +24,8 @@ from kelr.model import (
     Features,
     Grade,
     HoldReason,
+    LogUnavailable,
     Method,
-    NotHeard,
     PartitionState,
     Plan,
     Situation,
@@ -462,7 +462,7 @@ def test_as_many_logs_have_to_be_heard_as_are_asked_for(needed: int, planned: bo
 
 
 def test_a_log_that_was_not_read_takes_force() -> None:
-    snapshot = with_logs(incident(), NotHeard(2, Unheard.TIMED_OUT))
+    snapshot = with_logs(incident(), LogUnavailable(2, Unheard.TIMED_OUT))
     made = election(snapshot, designated(2))
     assert (made.loss.grade, made.consent) == (Grade.UNKNOWN, Consent.FORCE)
     assert "(its log was not read)" in made.reason

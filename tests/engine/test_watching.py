@@ -23,7 +23,7 @@ from kelr.engine.watching import (
 from kelr.model import (
     BrokerStatus,
     Cluster,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Situation,
@@ -245,13 +245,13 @@ def test_what_a_log_did_long_ago_does_not_count_while_there_is_something_newer()
 @pytest.mark.parametrize(
     "then",
     [
-        {AT: (NotHeard(2, Unheard.TIMED_OUT),)},  # it was not heard
+        {AT: (LogUnavailable(2, Unheard.TIMED_OUT),)},  # it was not heard
         {AT: (ReplicaLog(2, 50, read_at_ms=3000),)},  # it was truncated
         {},  # it was not asked
         {AT: (ReplicaLog(2, 500, read_at_ms=3000 + 61_000),)},  # the readings are too old
     ],
 )
-def test_a_gap_ends_a_pace(then: dict[TopicPartition, tuple[ReplicaLog | NotHeard, ...]]) -> None:
+def test_a_gap_ends_a_pace(then: dict[TopicPartition, tuple[ReplicaLog | LogUnavailable, ...]]) -> None:
     readings = Readings().with_answers(answers(1000, 0, 100)).with_answers(answers(2000, 0, 200))
     assert readings.pace(AT, 2) is not None
     assert readings.with_answers(then).pace(AT, 2) is None

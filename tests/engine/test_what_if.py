@@ -22,7 +22,7 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     Grade,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecoveryQuorum,
     Snapshot,
@@ -304,7 +304,7 @@ def test_a_lost_directory_takes_the_replica_away_and_not_the_broker() -> None:
     assert (orders.leader, orders.isr) == (3, (3,))
     assert orders.offline_replicas == (1, 2)
     lost = next(answer for answer in result.snapshot.logs[ORDERS_1] if answer.replica == 2)
-    assert isinstance(lost, NotHeard)
+    assert isinstance(lost, LogUnavailable)
     assert lost.reason is Unheard.STORAGE_ERROR
 
 
@@ -319,7 +319,7 @@ def test_a_broker_that_comes_back_without_its_log_directory_may_lead_with_an_emp
     snapshot = cases.snapshot_of(led, cluster_of(live=(1, 3), fenced=(2,)), logs)
     result = imagined(snapshot, f"1 loses its directory, 1 fails, {back}", rules)
     answer = next(one for one in result.snapshot.logs[AT] if one.replica == 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is Unheard.STORAGE_ERROR
     elections = [one.changes[AT] for one in result.happened if AT in one.changes and one.changes[AT].loss is not None]
     assert elections[-1].elected_by is not None
@@ -388,7 +388,7 @@ def test_brokers_that_a_source_does_not_list_can_return() -> None:
 def logs_of(result: Imagined, address: TopicPartition = AT) -> dict[int, str | int]:
     """Log ends of those that are heard, why the others are not."""
     return {
-        answer.replica: answer.detail if isinstance(answer, NotHeard) else answer.log_end
+        answer.replica: answer.detail if isinstance(answer, LogUnavailable) else answer.log_end
         for answer in result.snapshot.logs[address]
     }
 
@@ -545,7 +545,7 @@ def test_heard_logs_are_not_stale_by_the_epochs_of_imagined_elections() -> None:
 @pytest.mark.parametrize("reason", [Unheard.NOT_ASKED, Unheard.NOT_AUTHORIZED])
 def test_a_log_that_nobody_asked_for_or_may_read_is_no_better_known_after_a_restart(reason: Unheard) -> None:
     led = PartitionState("orders", 0, 2, 5, (1, 2), (2, 1), (), ())
-    unread = NotHeard(1, reason, "as it was")
+    unread = LogUnavailable(1, reason, "as it was")
     snapshot = cases.snapshot_of(led, cluster_of(live=(1, 2)), [unread, log_of(2, (5, 9))])
     assert imagined(snapshot, "1 returns").snapshot.logs[AT][0] == unread
 

@@ -22,7 +22,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -117,7 +117,9 @@ def _likely(random: Random, cluster: Cluster, topic: str, number: int) -> Partit
 
 def _answer(random: Random, replica: int) -> LogAnswer:
     if random.random() < 0.3:
-        return NotHeard(replica, random.choice((Unheard.UNREACHABLE, Unheard.STORAGE_ERROR)), "connection refused")
+        return LogUnavailable(
+            replica, random.choice((Unheard.UNREACHABLE, Unheard.STORAGE_ERROR)), "connection refused"
+        )
     end = random.choice((10, 20, 30))
     whole = random.random() < 0.5
     return ReplicaLog(

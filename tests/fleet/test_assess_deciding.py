@@ -23,7 +23,7 @@ from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.fleet.assess.deciding import Deciding, counts_written, decide_batches, kind_of_key
 from kelr.fleet.assess.shapes import HAPPENINGS, KEY, blow_code
 from kelr.fleet.assess.tables import column_of
-from kelr.model import ConfigSource, NotHeard, Snapshot
+from kelr.model import ConfigSource, LogUnavailable, Snapshot
 from tests.engine.snapshots import IDS, snapshots
 from tests.properties import examples
 
@@ -62,7 +62,7 @@ def key_of(pattern: Pattern, hits: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _log(answer: Any) -> dict[str, Any]:
     clean_shutdown = None if answer.unclean_shutdown is None else not answer.unclean_shutdown
-    if isinstance(answer, NotHeard):
+    if isinstance(answer, LogUnavailable):
         return {"replica": answer.replica, "unheard": str(answer.reason), "clean_shutdown": clean_shutdown}
     lineage = answer.lineage
     return {

@@ -18,7 +18,7 @@ from kelr.lab.simulated.api import Api, Call, Later
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
-from kelr.model import NotHeard, PartitionState, ReplicaLog
+from kelr.model import LogUnavailable, PartitionState, ReplicaLog
 from kelr.protocol.codec import MalformedError, message_class
 from kelr.protocol.dialects import Dialect
 from kelr.protocol.frames import read_request
@@ -132,7 +132,7 @@ def dialogue(data: bytes) -> None:
             answer = broker.answer(wanted.request) if isinstance(wanted, Ask) else None
     except StopIteration as end:
         (log,) = end.value.values()
-    if isinstance(log, NotHeard):
+    if isinstance(log, LogUnavailable):
         assert log.detail
         return
     assert isinstance(log, ReplicaLog)

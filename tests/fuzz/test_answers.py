@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kelr.errors import ConnectError, KelrError
 from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, select
+from kelr.model import LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.client import Client
@@ -100,7 +100,7 @@ def is_sound(found: Read | KelrError) -> None:
     for address, logs in found.logs.items():
         assert len(logs) == len(found.partitions[address].replicas)
         for log in logs:
-            if isinstance(log, NotHeard):
+            if isinstance(log, LogUnavailable):
                 assert log.detail
                 continue
             assert log.log_end >= 0

@@ -10,7 +10,7 @@ import pytest
 
 from kelr.errors import ConnectError
 from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.model import NotHeard, PartitionState, ReplicaLog, Selection, TopicPartition, select
+from kelr.model import LogUnavailable, PartitionState, ReplicaLog, Selection, TopicPartition, select
 from kelr.protocol.messages import (
     DescribeClusterResponse,
     DescribeTopicPartitionsResponse,
@@ -181,7 +181,7 @@ def listed_elsewhere(message: Any) -> None:
 
 @pytest.mark.parametrize("edit", [offset(-5), listed_elsewhere])
 def test_a_log_end_that_cannot_be_so_is_not_heard(cluster: tuple[SimulatedServer, Wire], edit: Edit) -> None:
-    assert isinstance(log_of(cluster, "ListOffsets", ListOffsetsResponse, LIST_OFFSETS, edit), NotHeard)
+    assert isinstance(log_of(cluster, "ListOffsets", ListOffsetsResponse, LIST_OFFSETS, edit), LogUnavailable)
 
 
 def fetched(**changes: Any) -> Edit:
@@ -216,7 +216,7 @@ def test_epochs_and_watermarks_that_cannot_be_so_are_not_told(
     cluster: tuple[SimulatedServer, Wire], edit: Edit
 ) -> None:
     heard = log_of(cluster, "Fetch", FetchResponse, FETCH, edit)
-    if isinstance(heard, NotHeard):
+    if isinstance(heard, LogUnavailable):
         return
     assert heard.log_end == 30
     assert heard.last_epoch in {None, 0, 1, 2, 3, 4, 5}

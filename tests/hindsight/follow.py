@@ -22,7 +22,7 @@ from kelr.model import (
     ElectionRequest,
     ElectionType,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     NotPlanned,
     Plan,
     RescueStep,
@@ -210,7 +210,7 @@ def _last_resort(world: World, sight: Sight, gone: frozenset[int], found: Follow
 
 
 def _lacks(answer: LogAnswer) -> bool:
-    return isinstance(answer, NotHeard) and answer.reason is Unheard.LACKING
+    return isinstance(answer, LogUnavailable) and answer.reason is Unheard.LACKING
 
 
 def _apply(world: World, sight: Sight, plan: Plan, found: Followed) -> bool:
@@ -255,7 +255,7 @@ def _save(
     judged = observed(world, sight).logs
     for decision in decisions:
         address = TopicPartition(decision.topic, decision.partition)
-        unheard = [one for one in judged.get(address, ()) if isinstance(one, NotHeard)]
+        unheard = [one for one in judged.get(address, ()) if isinstance(one, LogUnavailable)]
         doubts = {one.replica: one for one in unheard if one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}}
         coming = {one.elected for one in decision.forecasts if one.replica == returns} | {elects.get(address)}
         for leader in coming - {None} or {None}:

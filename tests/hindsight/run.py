@@ -22,7 +22,7 @@ from kelr.model import (
     ElectionRequest,
     ElectionType,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Passed,
     PlannedElection,
@@ -456,7 +456,7 @@ def seen_of(world: World, snapshot: Snapshot) -> Mapping[TopicPartition, Seen]:
 def _seen(world: World, address: TopicPartition, answers: Sequence[LogAnswer]) -> Seen:
     marks, start, outdated = {}, 0, set()
     for answer in answers:
-        if isinstance(answer, NotHeard):
+        if isinstance(answer, LogUnavailable):
             continue
         if answer.source == LOG_DIRECTORY and _has_changed_since(world, answer):
             outdated.add(answer.replica)

@@ -12,7 +12,7 @@ from kelr.model import (
     ElectionType,
     EpochEnd,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Selection,
@@ -64,7 +64,7 @@ def with_broker_1(*, leader: int | None = None) -> Snapshot:
 def silent(*replicas: int) -> Snapshot:
     """The incident with these replicas' logs unheard."""
     answers: tuple[LogAnswer, ...] = tuple(
-        NotHeard(one.replica, Unheard.UNREACHABLE) if one.replica in replicas else one for one in LOGS[AT]
+        LogUnavailable(one.replica, Unheard.UNREACHABLE) if one.replica in replicas else one for one in LOGS[AT]
     )
     return replace(INCIDENT, logs={**LOGS, AT: answers})
 

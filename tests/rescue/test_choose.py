@@ -20,7 +20,7 @@ from kelr.model import (
     ConfigSource,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Snapshot,
     TopicConfig,
@@ -41,7 +41,7 @@ CLUSTER = Cluster(
 )
 CONFIG = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT, cleanup_policy=("delete",))
 LEADERLESS = partition(leader=None, isr=(), elr=(), last_known_elr=(1,))
-UNHEARD = NotHeard(1, Unheard.UNREACHABLE, "connection refused")
+UNHEARD = LogUnavailable(1, Unheard.UNREACHABLE, "connection refused")
 UNHEARD_3 = replace(UNHEARD, replica=3)
 LOGS: tuple[LogAnswer, ...] = (UNHEARD, log(2, (4, 30), (5, 40)), log(3, (4, 35)))
 """Replica 2 has epoch 5; replica 3 has 5 records more of epoch 4, which nobody else has."""
@@ -55,7 +55,7 @@ def chosen(
     elect: int | None = None,
     config: TopicConfig = CONFIG,
     advice: Advice | None = None,
-    doubts: Mapping[int, NotHeard] = MappingProxyType({}),
+    doubts: Mapping[int, LogUnavailable] = MappingProxyType({}),
 ) -> Choice:
     snapshot = Snapshot(
         0,
@@ -138,7 +138,7 @@ def test_where_nothing_is_above_a_high_watermark_nothing_is_saved_and_what_is_un
 def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() -> None:
     """Its log may be shorter by now than it was when its disk was read."""
     disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
-    logs, doubts = (disk, *LOGS[1:]), {1: NotHeard(1, Unheard.DOUBTFUL, "its disk is not believed")}
+    logs, doubts = (disk, *LOGS[1:]), {1: LogUnavailable(1, Unheard.DOUBTFUL, "its disk is not believed")}
     assert ranges(chosen(logs=logs, elect=1)) == [(3, 30, 35)]
     found = chosen(logs=logs, elect=1, doubts=doubts)
     assert ranges(found) == [(2, 0, 40), (3, 30, 35)]
@@ -231,7 +231,7 @@ def test_nothing_lost_is_said() -> None:
 @pytest.mark.parametrize(
     ("logs", "elect"),
     [
-        ((UNHEARD, NotHeard(2, Unheard.TIMED_OUT), LOGS[2]), 2),
+        ((UNHEARD, LogUnavailable(2, Unheard.TIMED_OUT), LOGS[2]), 2),
         ((UNHEARD, log(2, (5, 40), last_epoch=None, lineage=None), LOGS[2]), 2),
         (LOGS, 9),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from kelr.controller import ELR_4_3, KIP966_BALANCED, Configs, ControllerState, Refusal, RuleSet, events
 from kelr.engine import decide
-from kelr.model import BrokerStatus, ConfigSource, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import BrokerStatus, ConfigSource, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.simulation import Acks, SimulatedCluster, started
 
 ORDERS = TopicPartition("orders", 0)
@@ -78,7 +78,7 @@ def test_a_failed_directory_takes_its_log() -> None:
     state = after(cluster(), events.DirectoryFailed(3))
     assert ends(state) == {1: 5, 2: 5, 3: 0}
     answers = {answer.replica: answer for answer in state.as_snapshot().logs[ORDERS]}
-    assert isinstance(answers[3], NotHeard)
+    assert isinstance(answers[3], LogUnavailable)
     assert answers[3].reason is Unheard.STORAGE_ERROR
     assert ends(state.replicate(ORDERS))[3] == 0
 
@@ -128,7 +128,7 @@ def test_without_a_request_nothing_is_delivered() -> None:
 def test_a_snapshot_hears_running_brokers_alone() -> None:
     snapshot = after(cluster().stopped(2), events.BrokerFenced(3)).as_snapshot()
     heard = {answer.replica: type(answer) for answer in snapshot.logs[ORDERS]}
-    assert heard == {1: ReplicaLog, 2: NotHeard, 3: NotHeard}
+    assert heard == {1: ReplicaLog, 2: LogUnavailable, 3: LogUnavailable}
     log = next(answer for answer in snapshot.logs[ORDERS] if isinstance(answer, ReplicaLog))
     assert (log.log_end, log.last_epoch, log.high_watermark, log.current_leader_epoch) == (5, 0, 5, 0)
     assert log.broker_epoch == snapshot.cluster.brokers[0].broker_epoch

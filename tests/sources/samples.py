@@ -10,7 +10,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -95,7 +95,7 @@ def fake_cluster() -> FakeCluster:
 
 def _answer(partition: PartitionState, replica: int, *, lineage: bool) -> LogAnswer:
     if replica == 1:
-        return NotHeard(1, Unheard.UNREACHABLE, "connection refused", NOW_MS)
+        return LogUnavailable(1, Unheard.UNREACHABLE, "connection refused", NOW_MS)
     newer = replica == 2
     ends = (EpochEnd(0, 10), EpochEnd(3, 20)) if newer else (EpochEnd(0, 10),)
     return ReplicaLog(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.live import broker_dialogue, probes
 from kelr.sources.live.broker_dialogue import BrokerDialogue
 from kelr.sources.live.transport import Failure, FailureKind
@@ -135,7 +135,7 @@ def test_records_without_an_epoch_are_said_to_have_none() -> None:
     ],
 )
 def test_an_error_of_a_partition_is_a_reason(code: int, reason: Unheard, detail: str) -> None:
-    assert _one(FakeLog(error=code)) == NotHeard(2, reason, detail, NOW_MS)
+    assert _one(FakeLog(error=code)) == LogUnavailable(2, reason, detail, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_broker_without_an_answer_is_a_reason_for_each_partition(kind: Failure
     cluster = fake_cluster()
     cluster.failures[2] = Failure(kind, "so it is")
     answers = _hold(cluster, *PARTITIONS)
-    assert list(answers.values()) == [NotHeard(2, reason, "so it is", NOW_MS)] * len(PARTITIONS)
+    assert list(answers.values()) == [LogUnavailable(2, reason, "so it is", NOW_MS)] * len(PARTITIONS)
 
 
 def test_a_slow_broker_is_asked_once_however_many_requests_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def test_a_stale_answer_is_asked_again_until_it_is_current() -> None:
 def test_an_answer_that_stays_stale_is_not_heard() -> None:
     log = fake_log(PARTITIONS[0], 20, (0, 0))
     log.leader_epoch = 4
-    assert _one(log) == NotHeard(2, Unheard.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS)
+    assert _one(log) == LogUnavailable(2, Unheard.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS)
 
 
 def test_a_newer_answer_is_kept_with_its_epoch() -> None:
@@ -291,7 +291,7 @@ def test_one_bad_partition_spoils_no_other() -> None:
     bad = PARTITIONS[1].address
     cluster.logs[2, bad] = FakeLog(error=56)
     answers = _hold(cluster, *PARTITIONS)
-    assert isinstance(answers[bad], NotHeard)
+    assert isinstance(answers[bad], LogUnavailable)
     assert sum(isinstance(answer, ReplicaLog) for answer in answers.values()) == 4
 
 
@@ -310,6 +310,6 @@ def test_an_answer_that_leaves_a_partition_out_is_noticed() -> None:
 
     cluster.answer = without  # type: ignore[method-assign]
     answers = _hold(cluster, PARTITIONS[0], missing)
-    assert answers[missing.address] == NotHeard(
+    assert answers[missing.address] == LogUnavailable(
         2, Unheard.ERROR, "the broker's answer leaves this partition out", NOW_MS
     )

@@ -15,7 +15,7 @@ from kelr.model import (
     Broker,
     BrokerStatus,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     ReplicaLog,
     Snapshot,
     TopicPartition,
@@ -260,7 +260,7 @@ def test_what_only_one_of_several_readings_looked_for_is_not_taken_for_gone(tmp_
 
 def detail_of(source: CollectedSource) -> str:
     answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     return answer.detail
 
 
@@ -365,7 +365,7 @@ def test_a_mark_of_an_epoch_that_the_registration_may_have_had_since_or_before_t
         with asked(found, snapshot=snapshot) as source:
             answer = answer_of(source, 1)
             assert source.warnings == ()
-        assert isinstance(answer, NotHeard)
+        assert isinstance(answer, LogUnavailable)
         assert "is not used: it was left by broker epoch 77" in answer.detail
 
 
@@ -417,7 +417,7 @@ def _with_state(**changes: object) -> Snapshot:
 
 
 def _with_answer(reason: Unheard) -> Snapshot:
-    answers = (NotHeard(1, reason, "its words"), *SNAPSHOT.logs[ORDERS_1][1:])
+    answers = (LogUnavailable(1, reason, "its words"), *SNAPSHOT.logs[ORDERS_1][1:])
     return replace(SNAPSHOT, logs={**SNAPSHOT.logs, ORDERS_1: answers})
 
 
@@ -436,10 +436,10 @@ def test_a_disk_that_may_not_speak_for_its_broker_is_not_used_and_the_answer_say
     dead: DiskCollection, snapshot: Snapshot, words: str
 ) -> None:
     before = MemorySource(snapshot).replica_logs([LEADERLESS])[ORDERS_1][0]
-    assert isinstance(before, NotHeard)
+    assert isinstance(before, LogUnavailable)
     with asked(dead, snapshot=snapshot) as source:
         answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is before.reason
     assert answer.detail.startswith(before.detail)
     assert "its log in log directory of broker 1 (end 20) is not used" in answer.detail
@@ -458,7 +458,7 @@ def test_a_broker_that_has_registered_since_is_not_told_by_its_old_disk(
     with asked(read(disk), snapshot=_with_broker(broker_epoch=registered)) as source:
         answer = answer_of(source, 1)
     assert isinstance(answer, ReplicaLog) is used
-    if isinstance(answer, NotHeard):
+    if isinstance(answer, LogUnavailable):
         assert words in answer.detail
 
 
@@ -473,7 +473,7 @@ def test_a_disk_without_topic_id_is_not_used(tmp_path: Path) -> None:
     (disk.path / "orders-1" / "partition.metadata").unlink()
     with asked(read(disk)) as source:
         answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert "the topic id is not known to the collection" in answer.detail
 
 
@@ -481,13 +481,13 @@ def test_a_replica_that_its_disk_does_not_hold_has_lost_its_log(tmp_path: Path) 
     gone = read(disk_at(tmp_path / "other", 1, "orders-0"))
     with asked(gone) as source:
         answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is Unheard.STORAGE_ERROR
     assert "connection refused; no such replica in" in answer.detail
     # Not so where it was not looked for.
     with asked(read(disk_at(tmp_path / "third", 1, "orders-0"), targets=("orders:0",))) as source:
         answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert (answer.reason, answer.detail) == (Unheard.UNREACHABLE, "connection refused")
 
 
@@ -502,7 +502,7 @@ def test_a_directory_that_could_not_be_read_leaves_its_replicas_unknown(
     broken = replace(found.directories[0], path="broken", error=error)
     with asked(replace(found, directories=(*found.directories, broken))) as source:
         answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is reason
     assert f"broken could not be read ({error}): its log may be there" in answer.detail
 
@@ -534,7 +534,7 @@ def test_an_answer_from_before_the_leader_was_lost_is_told_and_not_used(leader_e
     older = replace(SNAPSHOT, logs={ORDERS_1: (log,)}, taken_at_ms=NOW_MS - 10, source="older")
     with asked(collection_of_snapshot(older)) as source:
         answer = answer_of(source, 1)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.detail.endswith(
         f"; its log in older (end 25 at {time_of_day(NOW_MS - 5)}) is not used: it was read while the partition had a"
         " leader, or before an election, so the log may have changed since"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import UsageError
-from kelr.model import NotHeard, PartitionState, Selection, TopicPartition, Unheard, select
+from kelr.model import LogUnavailable, PartitionState, Selection, TopicPartition, Unheard, select
 from kelr.sources.base import Page, Source, take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -137,7 +137,7 @@ def test_a_replica_nobody_knows_of_is_an_answer(source: Source) -> None:
     moved = replace(PARTITIONS[0], replicas=(2, 9))
     heard, unheard = source.replica_logs([moved])[moved.address]
     assert heard.replica == 2
-    assert isinstance(unheard, NotHeard)
+    assert isinstance(unheard, LogUnavailable)
     assert unheard.reason in {Unheard.NO_ADDRESS, Unheard.NOT_ASKED}
 
 

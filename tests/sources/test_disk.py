@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.errors import BadInputError, UsageError
-from kelr.model import EpochEnd, NotHeard, ReplicaLog, TopicPartition, Unheard, select
+from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, TopicPartition, Unheard, select
 from kelr.sources.disk import DiskCollection, many, open_partition, read_brokers, read_log_directories
 from kelr.sources.disk.epochs import EpochCache
 from kelr.sources.disk.files import (
@@ -255,7 +255,7 @@ def test_a_replica_in_two_directories_has_no_log(tmp_path: Path) -> None:
     other.filled("orders-0", runs=[Run(0, 9)])
     found = read(one, other)
     answer = found.logs[ORDERS].answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert "two log directories" in answer.detail
     assert any("orders:0 is in two log directories" in warning for warning in found.warnings)
     with pytest.raises(BadInputError, match="two log directories"):
@@ -354,7 +354,7 @@ def test_a_segment_that_cannot_be_read_is_a_storage_error(disk: Disk, monkeypatc
     monkeypatch.setattr(os, "pread", broken)
     found = read(disk)
     answer = found.logs[ORDERS].answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert (answer.reason, answer.replica) == (Unheard.STORAGE_ERROR, 1)
     assert "Input/output error" in answer.detail
     assert found.counts.unreadable == 1
@@ -366,7 +366,7 @@ def test_a_segment_that_is_a_pipe_does_not_hang(disk: Disk) -> None:
     log.unlink()
     os.mkfifo(log)
     answer = read(disk).logs[ORDERS].answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert "not a regular file" in answer.detail
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.model import EpochEnd, NotHeard, ReplicaLog, TopicPartition, Unheard
+from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.disk import DiskLog, read_log_directories
 from tests.sources.disks import Disk, Run, batch, batches
 
@@ -141,7 +141,7 @@ def test_after_a_clean_shutdown_bytes_that_are_no_batch_make_the_end_unknown(
     damage(replica.path / f"{0:020d}.log")
     disk.clean()
     answer = read(disk).answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is Unheard.ERROR
     assert "after a clean shutdown" in answer.detail
 
@@ -153,7 +153,7 @@ def test_an_index_beyond_the_log_makes_the_end_unknown_after_a_clean_shutdown_on
     assert heard(disk).log_end == 20
     disk.clean()
     answer = read(disk).answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert "Kafka may take the log to end at 0, although it holds batches up to 20" in answer.detail
 
 
@@ -379,7 +379,7 @@ def test_damage_beside_a_missing_index_makes_the_end_unknown(disk: Disk, without
     assert heard(disk).log_end == 40
     _flipped_in_batch_3(log)
     answer = read(disk).answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert f"{without:020d}.index is missing" in answer.detail
 
 
@@ -426,7 +426,7 @@ def test_offsets_and_epochs_that_run_backwards_are_never_trusted(disk: Disk, sec
     replica.segment(0, [batch(0, 2), second], index="empty")
     replica.epochs((2, 0))
     answer = read(disk).answer
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is Unheard.ERROR
     assert words in answer.detail
 

@@ -17,7 +17,7 @@ from kelr.model import (
     ElectionType,
     Grade,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Plan,
     ReplicaLog,
@@ -189,7 +189,7 @@ def test_a_plan_that_stands_on_a_disk_says_so_with_the_time() -> None:
     ) in election.warnings
 
 
-@pytest.mark.parametrize(("believing", "kind"), [(False, NotHeard), (True, ReplicaLog)])
+@pytest.mark.parametrize(("believing", "kind"), [(False, LogUnavailable), (True, ReplicaLog)])
 def test_records_are_saved_from_a_disk_whatever_contradicts_it(believing: bool, kind: type[LogAnswer]) -> None:
     source = beside_the_cluster(on_disk(OLD, newest=0), believing=believing)
     (answer, *_) = source.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address]
@@ -291,8 +291,8 @@ def answered(log: ReplicaLog, source: str = LOG_DIRECTORY) -> ReplicaLog:
         (LED_BY_TWO, answered(SHORTER), set()),
         (replace(LED_BY_TWO, elr=(2,)), answered(OLD), set()),
         (replace(LED_BY_TWO, elr=(2,)), replace(answered(OLD), saved_high_watermark=45), {1}),
-        (LED_BY_TWO, NotHeard(1, Unheard.LACKING), {1}),
-        (LED_BY_TWO, NotHeard(1, Unheard.DOUBTFUL), set()),
+        (LED_BY_TWO, LogUnavailable(1, Unheard.LACKING), {1}),
+        (LED_BY_TWO, LogUnavailable(1, Unheard.DOUBTFUL), set()),
         (LED_BY_TWO, silent(1), set()),
     ],
 )
@@ -350,7 +350,7 @@ def test_a_broker_that_may_have_run_since_one_partition_was_read_may_have_run_si
 ) -> None:
     stale = (WAITS_FOR_ONE, on_disk(OLD, newest=0))
     answer = told_of(of_a_disk(stale, (LED_BY_TWO, on_disk(SHORTER)), directories=directories), LED_BY_TWO)
-    assert isinstance(answer, NotHeard)
+    assert isinstance(answer, LogUnavailable)
     assert answer.reason is Unheard.DOUBTFUL
     assert "what it holds of orders:0 may be from before its broker last ran, and so may this be" in answer.detail
     assert isinstance(told_of(of_a_disk(stale, (LED_BY_TWO, on_disk(WHOLE))), LED_BY_TWO), ReplicaLog)
@@ -378,10 +378,12 @@ def test_what_is_stale_or_cut_is_taken_for_cut_where_another_log_there_was(
 
 def test_what_a_partition_shows_of_a_disk_holds_whichever_partitions_are_asked_for() -> None:
     source = of_a_disk((WAITS_FOR_ONE, on_disk(OLD, newest=0)), (LED_BY_TWO, on_disk(SHORTER)))
-    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], NotHeard), "asked for alone"
-    assert isinstance(told_of(source, LED_BY_TWO), NotHeard), "with the one that shows it"
+    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], LogUnavailable), "asked for alone"
+    assert isinstance(told_of(source, LED_BY_TWO), LogUnavailable), "with the one that shows it"
     source.forget()
-    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], NotHeard), "the reading is the same"
+    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], LogUnavailable), (
+        "the reading is the same"
+    )
 
 
 _STATES = st.sampled_from(

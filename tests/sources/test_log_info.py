@@ -16,7 +16,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     TopicPartition,
@@ -320,13 +320,13 @@ def test_everything_is_answered_whatever_the_limit(
 def test_a_broker_that_answers_for_nothing_is_not_asked_for_ever(key: LogInfoKey) -> None:
     cluster = _many(5, limit=0)
     answers, _ = _read(cluster, key)
-    assert {answer.reason for answer in answers.values() if isinstance(answer, NotHeard)} == {Unheard.ERROR}
+    assert {answer.reason for answer in answers.values() if isinstance(answer, LogUnavailable)} == {Unheard.ERROR}
     assert len(answers) == 5
     assert len(cluster.asked) <= 3 + 5
 
 
 def test_a_partition_that_is_left_out_is_an_error() -> None:
-    assert _one(_cluster(leaves_out=frozenset({0}))) == NotHeard(
+    assert _one(_cluster(leaves_out=frozenset({0}))) == LogUnavailable(
         2, Unheard.ERROR, "the broker's answer leaves this partition out", NOW_MS
     )
 
@@ -345,7 +345,7 @@ def test_a_partition_that_is_left_out_is_an_error() -> None:
     ],
 )
 def test_an_error_of_a_partition_is_a_reason(code: int, reason: Unheard, detail: str) -> None:
-    assert _one(_cluster(entry_error=code)) == NotHeard(2, reason, detail, NOW_MS)
+    assert _one(_cluster(entry_error=code)) == LogUnavailable(2, reason, detail, NOW_MS)
 
 
 def test_a_stale_answer_is_asked_again_and_never_used() -> None:
@@ -353,7 +353,7 @@ def test_a_stale_answer_is_asked_again_and_never_used() -> None:
     cluster = _cluster()
     cluster.logs[2, PARTITIONS[0].address].leader_epoch = 4
     answers, paused_s = _read(cluster, partitions=PARTITIONS[:1])
-    assert answers[PARTITIONS[0].address] == NotHeard(
+    assert answers[PARTITIONS[0].address] == LogUnavailable(
         2, Unheard.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS
     )
     assert len(paused_s) == ATTEMPTS - 1
@@ -377,7 +377,7 @@ def test_a_broker_that_catches_up_is_heard() -> None:
 
 def test_an_answer_of_another_incarnation_than_the_registered_one_is_stale() -> None:
     assert _one(_cluster(), registered=7) == LOG
-    assert _one(_cluster(), registered=6) == NotHeard(
+    assert _one(_cluster(), registered=6) == LogUnavailable(
         2, Unheard.STALE, "answered with broker epoch 7; the broker is registered with 6", NOW_MS
     )
 
@@ -400,7 +400,7 @@ def test_a_broker_that_restarts_all_the_time_is_not_heard() -> None:
     answers, paused_s = _read(cluster)
     heard = {answer.broker_epoch for answer in answers.values() if isinstance(answer, ReplicaLog)}
     assert len(heard) <= 1
-    stale = [answer for answer in answers.values() if isinstance(answer, NotHeard)]
+    stale = [answer for answer in answers.values() if isinstance(answer, LogUnavailable)]
     assert {(answer.reason, answer.detail) for answer in stale} == {
         (Unheard.STALE, "the broker was restarted while it was asked")
     }
@@ -426,7 +426,7 @@ def test_an_answer_that_the_epoch_history_denies_is_not_used(claimed: dict[str, 
 
     cluster.before = before
     answers, paused_s = _read(cluster, partitions=PARTITIONS[:1])
-    assert answers[address] == NotHeard(
+    assert answers[address] == LogUnavailable(
         2, Unheard.ERROR, "what Fetch tells of its log end contradicts GetReplicaLogInfo", NOW_MS
     )
     assert len(paused_s) == ATTEMPTS - 1
@@ -476,5 +476,5 @@ def test_an_answer_of_no_broker_falls_back() -> None:
 def test_a_broker_that_is_silent_is_asked_nothing_else(failure: Failure, reason: Unheard) -> None:
     cluster = _cluster()
     cluster.before = lambda _node, _name: failure
-    assert _one(cluster) == NotHeard(2, reason, failure.detail, NOW_MS)
+    assert _one(cluster) == LogUnavailable(2, reason, failure.detail, NOW_MS)
     assert cluster.requests == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kelr.model import (
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Selection,
@@ -40,10 +40,10 @@ class LiveLike(MemorySource):
 
     def _told(self, answer: LogAnswer) -> LogAnswer:
         _, lineage = self.asked[-1]
-        if isinstance(answer, NotHeard):
+        if isinstance(answer, LogUnavailable):
             return answer
         if len(self.asked) > 1 and answer.replica == self._silent_at_second:
-            return NotHeard(answer.replica, Unheard.TIMED_OUT)
+            return LogUnavailable(answer.replica, Unheard.TIMED_OUT)
         return answer if lineage else replace(answer, lineage=None)
 
 

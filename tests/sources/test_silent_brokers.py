@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kelr.model import BrokerStatus, Decision, LogAnswer, NotHeard, ReplicaLog, Unheard, select
+from kelr.model import BrokerStatus, Decision, LogAnswer, LogUnavailable, ReplicaLog, Unheard, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
@@ -56,7 +56,7 @@ def test_one_that_hangs_is_named_with_the_time_that_it_was_given() -> None:
     cluster.failures[3] = NO_ANSWER
     transport = Timed(cluster)
     answers = _source(transport, 30).replica_logs([LED], lineage=True)[LED.address]
-    assert answers[2] == NotHeard(3, Unheard.TIMED_OUT, "no answer within 5 s", NOW_MS)
+    assert answers[2] == LogUnavailable(3, Unheard.TIMED_OUT, "no answer within 5 s", NOW_MS)
     assert isinstance(answers[1], ReplicaLog)
     assert transport.given[3] == [5]
 
@@ -100,7 +100,7 @@ def test_after_waiting_for_one_the_partition_is_read_again_with_its_logs() -> No
     assert {one.replica: one.status for one in decision.candidates} == {1: "fenced", 2: "fenced", 3: "live"}
     assert isinstance(logs[2], ReplicaLog)
     assert (logs[2].log_end, logs[2].current_leader_epoch) == (23, 6)
-    assert isinstance(logs[1], NotHeard)
+    assert isinstance(logs[1], LogUnavailable)
     assert logs[1].detail == "no answer within 2 s"
 
 
@@ -118,7 +118,7 @@ def test_one_that_is_not_fenced_yet_is_waited_for_once() -> None:
 
 
 def test_a_saved_silence_is_nothing_to_wait_for() -> None:
-    silent = NotHeard(2, Unheard.TIMED_OUT, "no answer within 5 s", NOW_MS)
+    silent = LogUnavailable(2, Unheard.TIMED_OUT, "no answer within 5 s", NOW_MS)
     saved = {LED.address: (SNAPSHOT.logs[LED.address][0], silent, SNAPSHOT.logs[LED.address][2])}
     source = Counting(replace(SNAPSHOT, logs=saved))
     (page,) = decide_partitions(source, select([str(LED.address)]), clock_ms=lambda: NOW_MS)

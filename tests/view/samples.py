@@ -14,7 +14,7 @@ from kelr.commands.rescue_show import show_file
 from kelr.engine import KnownLogs
 from kelr.engine.planning.verification import findings
 from kelr.errors import PartlyDoneError
-from kelr.model import EpochEnd, NotHeard, Passed, ReplicaLog, TopicPartition, Unheard
+from kelr.model import EpochEnd, LogUnavailable, Passed, ReplicaLog, TopicPartition, Unheard
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.hold_price import Cleared, HoldPrice
@@ -339,7 +339,10 @@ WHOLE = ReplicaLog(1, 10, 2, high_watermark=9, log_start=0, lineage=(EpochEnd(0,
 DISK_ROWS = (
     DiskRow(TopicPartition("orders", 0), "id", WHOLE, "/d/1/orders-0", 7, ("cut off",), KnownLogs({1: WHOLE})),
     DiskRow(
-        TopicPartition("orders", 1), None, NotHeard(1, Unheard.STORAGE_ERROR, "input/output error"), "/d/1/orders-1"
+        TopicPartition("orders", 1),
+        None,
+        LogUnavailable(1, Unheard.STORAGE_ERROR, "input/output error"),
+        "/d/1/orders-1",
     ),
 )
 disk_logs = listed(

@@ -12,7 +12,7 @@ from kelr.model import (
     Check,
     Finding,
     LogEvidence,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Passed,
     PlannedElection,
@@ -259,7 +259,7 @@ def silence_of(logs: KnownLogs, replica: int) -> tuple[Passed, str] | None:
     return passed, f"{replica}'s log was not read: {_why(unheard)}"
 
 
-def _why(unheard: NotHeard | None) -> str:
+def _why(unheard: LogUnavailable | None) -> str:
     return "it was not asked for" if unheard is None else unheard.detail or str(unheard.reason)
 
 

@@ -14,7 +14,7 @@ from kelr.engine.logs import agreement, rank_logs
 from kelr.model import (
     LOG_DIRECTORY,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -51,13 +51,13 @@ def returned(logs: Logs, broker: int, *, clean: bool) -> Logs:
     """
 
     def back(answer: LogAnswer) -> LogAnswer:
-        if isinstance(answer, NotHeard) and answer.reason is Unheard.STORAGE_ERROR:
+        if isinstance(answer, LogUnavailable) and answer.reason is Unheard.STORAGE_ERROR:
             return answer
         if isinstance(answer, ReplicaLog) and answer.source == LOG_DIRECTORY:
             return replace(answer, broker_epoch=None, source=f"{LOG_DIRECTORY}, then started", unclean_shutdown=None)
         if not clean:
             return _unknown(answer, "may have lost its tail in the unclean shutdown")
-        if isinstance(answer, NotHeard):
+        if isinstance(answer, LogUnavailable):
             return (
                 answer if answer.reason in _STILL_UNHEARD else _unknown(answer, "not read before its broker returned")
             )
@@ -74,7 +74,9 @@ _STILL_UNHEARD = frozenset(
 def directory_lost(logs: Logs, broker: int) -> Logs:
     """The logs once a broker's log directory has failed."""
     return _of_broker(
-        logs, broker, lambda answer: NotHeard(answer.replica, Unheard.STORAGE_ERROR, "imagined: its directory failed")
+        logs,
+        broker,
+        lambda answer: LogUnavailable(answer.replica, Unheard.STORAGE_ERROR, "imagined: its directory failed"),
     )
 
 
@@ -85,8 +87,8 @@ def _of_broker(logs: Logs, broker: int, become: Callable[[LogAnswer], LogAnswer]
     }
 
 
-def _unknown(answer: LogAnswer, why: str) -> NotHeard:
-    return NotHeard(answer.replica, Unheard.NOT_ASKED, f"imagined: {why}")
+def _unknown(answer: LogAnswer, why: str) -> LogUnavailable:
+    return LogUnavailable(answer.replica, Unheard.NOT_ASKED, f"imagined: {why}")
 
 
 def after_changes(logs: Logs, changes: Sequence[Change], state: ControllerState, arrived: int | None) -> Logs:
@@ -115,7 +117,7 @@ def after_changes(logs: Logs, changes: Sequence[Change], state: ControllerState,
 
 def _raised(answer: LogAnswer, by: int) -> LogAnswer:
     """The answer with the leader epoch that its broker would know by then."""
-    if isinstance(answer, NotHeard) or answer.current_leader_epoch is None:
+    if isinstance(answer, LogUnavailable) or answer.current_leader_epoch is None:
         return answer
     return replace(answer, current_leader_epoch=answer.current_leader_epoch + by)
 

@@ -32,7 +32,7 @@ from kelr.model import (
     EpochEnd,
     Grade,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -135,7 +135,7 @@ def _config(row: Mapping[str, Any]) -> TopicConfig:
 def _log(row: Mapping[str, Any]) -> LogAnswer:
     unclean_shutdown = None if row["clean_shutdown"] is None else not row["clean_shutdown"]
     if row["unheard"] is not None:
-        return NotHeard(row["replica"], Unheard(row["unheard"]), unclean_shutdown=unclean_shutdown)
+        return LogUnavailable(row["replica"], Unheard(row["unheard"]), unclean_shutdown=unclean_shutdown)
     lineage = row["lineage"]
     return ReplicaLog(
         replica=row["replica"],

@@ -21,7 +21,7 @@ from kelr.lab.simulated.world import World
 from kelr.model import (
     BrokerStatus,
     ConfigSource,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     Snapshot,
     TopicConfig,
@@ -117,8 +117,10 @@ def from_snapshot(
 def _unreachable(snapshot: Snapshot) -> set[int]:
     """Brokers that could not be reached for a single log: their process has ended, whatever the controller knows."""
     answers = [answer for found in snapshot.logs.values() for answer in found]
-    silent = {one.replica for one in answers if isinstance(one, NotHeard) and one.reason is Unheard.UNREACHABLE}
-    told = {one.replica for one in answers if not (isinstance(one, NotHeard) and one.reason is Unheard.UNREACHABLE)}
+    silent = {one.replica for one in answers if isinstance(one, LogUnavailable) and one.reason is Unheard.UNREACHABLE}
+    told = {
+        one.replica for one in answers if not (isinstance(one, LogUnavailable) and one.reason is Unheard.UNREACHABLE)
+    }
     return silent - told
 
 
@@ -143,7 +145,7 @@ class _Made:
         epochs = {id_: known.epoch for id_, known in self.controller.brokers.items() if id_ not in self.down}
         for address, state in sorted(partitions.items()):
             answers = self.snapshot.logs.get(address, ())
-            if all(isinstance(answer, NotHeard) for answer in answers):
+            if all(isinstance(answer, LogUnavailable) for answer in answers):
                 self.unread += 1
             made = rebuilt(state, answers, epochs, first_id=self.next_record, most_records=most)
             self.logs[address], self.next_record = made.replication, made.next_record
@@ -309,7 +311,7 @@ def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: 
             f" {_listed(names)}"
         )
     storage = sum(
-        isinstance(answer, NotHeard) and answer.reason is Unheard.STORAGE_ERROR
+        isinstance(answer, LogUnavailable) and answer.reason is Unheard.STORAGE_ERROR
         for answers in snapshot.logs.values()
         for answer in answers
     )

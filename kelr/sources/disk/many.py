@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from kelr.model import NotHeard, TopicPartition, Unheard
+from kelr.model import LogUnavailable, TopicPartition, Unheard
 from kelr.sources.disk.collection import SOURCE, DiskLog
 from kelr.sources.disk.partition import Circumstances, PartitionDirectory
 
@@ -76,7 +76,7 @@ def read_replica(replica: Replica, clock_ms: Callable[[], int]) -> DiskLog:
     except OSError as error:
         detail = f"{SOURCE}: {error.filename or replica.path}: {error.strerror or error}"
         why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
-        answer = NotHeard(replica.around.broker, why, detail, clock_ms())
+        answer = LogUnavailable(replica.around.broker, why, detail, clock_ms())
         return DiskLog(replica.address, None, answer, replica.path)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.live import requests
 from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
 from kelr.sources.live.failures import REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, with_acl
@@ -286,7 +286,7 @@ class BrokerDialogue:
         return "" if self._log_info is None else str(self._log_info.key)
 
     def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
-        self._answers[partition.address] = NotHeard(self.broker, reason, detail, self._clock_ms())
+        self._answers[partition.address] = LogUnavailable(self.broker, reason, detail, self._clock_ms())
 
 
 def _impossible(log: ReplicaLog) -> str | None:

@@ -14,7 +14,7 @@ from kelr.model import (
     BrokerStatus,
     Cluster,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     ReplicaLog,
     TopicPartition,
@@ -100,7 +100,7 @@ class LogReader:
         if known is not None and known.host is not None and known.port is not None:
             return {}
         detail = _NO_ADDRESS.get(self._cluster.status(broker), "the cluster does not tell where this broker is")
-        return {partition.address: NotHeard(broker, Unheard.NO_ADDRESS, detail) for partition in hosted}
+        return {partition.address: LogUnavailable(broker, Unheard.NO_ADDRESS, detail) for partition in hosted}
 
     def _dialogue(
         self, broker: int, hosted: Sequence[PartitionState], *, lineage: bool, report: Callable[[int], None]

@@ -8,7 +8,7 @@ from kelr.errors import UsageError
 from kelr.model import (
     Cluster,
     LogAnswer,
-    NotHeard,
+    LogUnavailable,
     PartitionState,
     RecoveryQuorum,
     Selection,
@@ -123,7 +123,9 @@ class MetadataLogSource(Closes):
         if progress is not None:
             progress(len(partitions), len(partitions))
         return {
-            partition.address: tuple(NotHeard(replica, Unheard.NOT_ASKED, NO_LOGS) for replica in partition.replicas)
+            partition.address: tuple(
+                LogUnavailable(replica, Unheard.NOT_ASKED, NO_LOGS) for replica in partition.replicas
+            )
             for partition in partitions
         }
 
