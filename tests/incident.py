@@ -12,12 +12,12 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -52,7 +52,7 @@ LOGS = {
         ReplicaLog(
             3, 116, 0, 2, 116, 0, lineage=(EpochEnd(0, 116),), source="ListOffsets+Fetch", read_at_ms=1_700_000_000_000
         ),
-        LogUnavailable(1, Unheard.UNREACHABLE, "connection refused"),
+        LogUnavailable(1, LogUnavailableReason.UNREACHABLE, "connection refused"),
         ReplicaLog(
             2, 135, 0, 2, 120, 0, lineage=(EpochEnd(0, 135),), source="ListOffsets+Fetch", read_at_ms=1_700_000_000_000
         ),
@@ -60,7 +60,7 @@ LOGS = {
     TopicPartition("payments", 0): (
         ReplicaLog(3, 50, 1, 1, 40, 0, lineage=(EpochEnd(0, 30), EpochEnd(1, 50)), source="ListOffsets+Fetch"),
         ReplicaLog(2, 45, 0, 1, 40, 10, lineage=(EpochEnd(0, 45),), source="ListOffsets+Fetch"),
-        LogUnavailable(1, Unheard.UNREACHABLE, "connection refused"),
+        LogUnavailable(1, LogUnavailableReason.UNREACHABLE, "connection refused"),
     ),
 }
 

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from kelr.controller import Change, RuleSet
 from kelr.engine.logs import KnownLogs
-from kelr.model import ElectionType, Outcome, PartitionState, Step, TopicConfig, Unheard
+from kelr.model import ElectionType, LogUnavailableReason, Outcome, PartitionState, Step, TopicConfig
 
 MOST_REMEMBERED = 2_000
 """So many ways to stand are remembered; all are forgotten when there are more. With three replicas each they take less
@@ -85,7 +85,9 @@ class WaysToStand:
             config,
             min_isr,
             # A broker whose log directory has failed is described otherwise (`Case.status`).
-            tuple(broker for broker, answer in logs.unheard.items() if answer.reason is Unheard.STORAGE_ERROR),
+            tuple(
+                broker for broker, answer in logs.unheard.items() if answer.reason is LogUnavailableReason.STORAGE_ERROR
+            ),
         )
         known = self._known.get(key)
         if known is None:

@@ -6,7 +6,7 @@ from kelr.engine.case import Case
 from kelr.engine.logs import diverges_at
 from kelr.engine.rule_docs import CAUGHT_UP, CURRENT_BROKER_EPOCH, MAY_JOIN_ISR, Rule
 from kelr.engine.words import plural
-from kelr.model import BrokerStatus, Candidate, KeptOut, LogUnavailable, ReplicaLog, Unheard
+from kelr.model import BrokerStatus, Candidate, KeptOut, LogUnavailable, LogUnavailableReason, ReplicaLog
 
 # Why a replica is not in the ISR although the partition is led, as far as anything that was read tells.
 #
@@ -53,7 +53,7 @@ def _by_its_answer(case: Case, replica: int) -> tuple[Rule, str] | None:
         if silence is not None:
             return CAUGHT_UP, f"{name} did not answer kelr ({silence}), so whether it still fetches is not known"
     answer = case.logs.unheard.get(replica)
-    if answer is not None and answer.reason is Unheard.STALE:
+    if answer is not None and answer.reason is LogUnavailableReason.STALE:
         return CURRENT_BROKER_EPOCH, f"stale answer ({answer.detail}): its fetches may be as stale"
     return None
 

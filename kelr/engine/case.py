@@ -13,6 +13,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     BrokerStatus,
     Cluster,
+    LogUnavailableReason,
     Loss,
     PartitionState,
     RecordedElection,
@@ -20,7 +21,6 @@ from kelr.model import (
     SavedLog,
     Snapshot,
     TopicConfig,
-    Unheard,
 )
 
 
@@ -129,7 +129,7 @@ class Case:
         if self.cluster.status(broker) is not BrokerStatus.LIVE or broker not in (self.state.offline_replicas or ()):
             return False
         answer = self.logs.unheard.get(broker)
-        return answer is not None and answer.reason is Unheard.STORAGE_ERROR
+        return answer is not None and answer.reason is LogUnavailableReason.STORAGE_ERROR
 
     def read_from_disk(self, replica: int) -> bool:
         """Whether the replica's log was read from its disk while it is down: then it holds that, and no more."""
@@ -172,7 +172,7 @@ class Case:
         broker may hang or be gone, and the controller not know it before the session expires
         (broker.session.timeout.ms). None for one that answered, and for nobody."""
         answer = None if replica is None else self.logs.unheard.get(replica)
-        if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
+        if answer is None or answer.reason not in {LogUnavailableReason.UNREACHABLE, LogUnavailableReason.TIMED_OUT}:
             return None
         return answer.detail or answer.reason.value
 

@@ -13,7 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import LogInfo
-from kelr.model import Cluster, EpochEnd, LogAnswer, LogUnavailable, PartitionState, ReplicaLog, SavedLog, Unheard
+from kelr.model import (
+    Cluster,
+    EpochEnd,
+    LogAnswer,
+    LogUnavailable,
+    LogUnavailableReason,
+    PartitionState,
+    ReplicaLog,
+    SavedLog,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,18 +235,18 @@ class KnownLogs:
         """Whether the replica's broker answered that the log's directory has failed: what the replica holds when it is
         back, an empty log perhaps, is not what its place in ISR or ELR stands for."""
         answer = self.unheard.get(replica)
-        return answer is not None and answer.reason is Unheard.STORAGE_ERROR
+        return answer is not None and answer.reason is LogUnavailableReason.STORAGE_ERROR
 
     def doubtful(self, replica: int) -> bool:
         """Whether the replica's disk was read and contradicts its place in ISR or ELR, or as last known leader."""
         answer = self.unheard.get(replica)
-        return answer is not None and answer.reason in {Unheard.DOUBTFUL, Unheard.LACKING}
+        return answer is not None and answer.reason in {LogUnavailableReason.DOUBTFUL, LogUnavailableReason.LACKING}
 
     def read_lacking(self, replica: int) -> bool:
         """Whether the disk of a `doubtful` one lacks what another replica knows to be committed: unless the broker has
         run since, its log was cut."""
         answer = self.unheard.get(replica)
-        return answer is not None and answer.reason is Unheard.LACKING
+        return answer is not None and answer.reason is LogUnavailableReason.LACKING
 
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
         """The best ranked log of these replicas; the first one of equals."""
@@ -463,7 +472,7 @@ def verified(answer: LogAnswer, cluster: Cluster) -> LogAnswer:
     ):
         return answer
     detail = f"answered with broker epoch {answer.broker_epoch}; the broker is registered with {registered}"
-    return LogUnavailable(answer.replica, Unheard.STALE, detail, answer.read_at_ms)
+    return LogUnavailable(answer.replica, LogUnavailableReason.STALE, detail, answer.read_at_ms)
 
 
 def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
@@ -479,14 +488,14 @@ def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
     for replica in state.replicas:
         answer = by_replica.get(replica)
         if answer is None:
-            unheard[replica] = LogUnavailable(replica, Unheard.NOT_ASKED, "its log was not asked for")
+            unheard[replica] = LogUnavailable(replica, LogUnavailableReason.NOT_ASKED, "its log was not asked for")
         elif isinstance(answer, LogUnavailable):
             unheard[replica] = answer
         elif answer.current_leader_epoch is not None and answer.current_leader_epoch < state.leader_epoch:
             detail = (
                 f"answered with leader epoch {answer.current_leader_epoch}; the partition's is {state.leader_epoch}"
             )
-            unheard[replica] = LogUnavailable(replica, Unheard.STALE, detail, answer.read_at_ms)
+            unheard[replica] = LogUnavailable(replica, LogUnavailableReason.STALE, detail, answer.read_at_ms)
         else:
             heard[replica] = answer
             if answer.current_leader_epoch is not None and answer.current_leader_epoch > state.leader_epoch:

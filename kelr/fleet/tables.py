@@ -205,7 +205,7 @@ LOG_INFO = table(
     ("may_have_held_more", _FLAG, "other logs of its directory have lost their tails"),
     ("how", _TEXT, "the request or file that showed it"),
     ("last_epoch_error", _TEXT, ""),
-    ("unheard", _TEXT, "`Unheard`: why nothing is known of this replica"),
+    ("unheard", _TEXT, "`LogUnavailableReason`: why nothing is known of this replica"),
     ("detail", _TEXT, ""),
 )
 

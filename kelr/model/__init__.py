@@ -49,10 +49,10 @@ if TYPE_CHECKING:
         EpochEnd,
         LogAnswer,
         LogUnavailable,
+        LogUnavailableReason,
         Parts,
         ReplicaLog,
         SavedLog,
-        Unheard,
     )
     from kelr.model.partition import PartitionState, TopicPartition
     from kelr.model.plan import (
@@ -123,6 +123,7 @@ __all__ = [
     "LogAnswer",
     "LogEvidence",
     "LogUnavailable",
+    "LogUnavailableReason",
     "Loss",
     "Method",
     "NotPlanned",
@@ -146,7 +147,6 @@ __all__ = [
     "TopicError",
     "TopicPartition",
     "Truncation",
-    "Unheard",
     "Unplanned",
     "Unsaved",
     "parse_election_type",
@@ -197,7 +197,7 @@ _HOMES = {
         "Parts",
         "ReplicaLog",
         "SavedLog",
-        "Unheard",
+        "LogUnavailableReason",
     ),
     "partition": ("PartitionState", "TopicPartition"),
     "plan": (

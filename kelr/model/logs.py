@@ -83,7 +83,7 @@ class ReplicaLog:
         return self.log_start is not None and self.log_start == self.log_end
 
 
-class Unheard(StrEnum):
+class LogUnavailableReason(StrEnum):
     """Why nothing is known of a replica's log."""
 
     NOT_ASKED = "not-asked"
@@ -115,7 +115,7 @@ class LogUnavailable:
     """A replica whose log could not be read: a value, not a failure of the command."""
 
     replica: int
-    reason: Unheard
+    reason: LogUnavailableReason
     detail: str = ""
     """The words of the failure, for a person."""
     read_at_ms: int | None = None

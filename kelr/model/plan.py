@@ -111,7 +111,7 @@ class LogEvidence:
     source: str | None = None
     read_at_ms: int | None = None
     unheard: str | None = None
-    """Why nothing is known (`kelr.model.Unheard`); None where the log was heard."""
+    """Why nothing is known (`kelr.model.LogUnavailableReason`); None where the log was heard."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from kelr.controller import events
-from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, Unheard
+from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, ReplicaLog
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import (
     MAX_BROKERS,
@@ -255,9 +255,9 @@ def _log(cluster: SimulatedCluster, directive: Directive) -> Result:
     number = replica(cluster, directive, at, one_broker(directive))
     unheard = directive.options.get("unheard")
     if unheard is not None:
-        if unheard not in set(Unheard):
-            raise directive.error(f"{unheard!r} is no reason; there are {', '.join(Unheard)}")
-        return cluster.tell(at, LogUnavailable(number, Unheard(unheard))), ()
+        if unheard not in set(LogUnavailableReason):
+            raise directive.error(f"{unheard!r} is no reason; there are {', '.join(LogUnavailableReason)}")
+        return cluster.tell(at, LogUnavailable(number, LogUnavailableReason(unheard))), ()
     end = directive.number("end", -1)
     if end < 0:
         raise directive.error("a log has an end")

@@ -37,11 +37,11 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.simulation import replication as rep
 from kelr.simulation.logs import Acks, SimulatedLog, after_power_loss, flushed
@@ -531,12 +531,12 @@ class SimulatedCluster:
     def _answer(self, partition: PartitionState, replica: int, *, asked_by_controller: bool = False) -> LogAnswer:
         # The controller has a line to fenced brokers, too; for a client they are out of reach.
         if not (self.running(replica) or (asked_by_controller and replica not in self.down)):
-            return LogUnavailable(replica, Unheard.UNREACHABLE, "its broker does not run")
+            return LogUnavailable(replica, LogUnavailableReason.UNREACHABLE, "its broker does not run")
         if replica in (partition.offline_replicas or ()):
-            return LogUnavailable(replica, Unheard.STORAGE_ERROR, "its log directory failed")
+            return LogUnavailable(replica, LogUnavailableReason.STORAGE_ERROR, "its log directory failed")
         log = self.replication[partition.address].logs.get(replica)
         if log is None:
-            return LogUnavailable(replica, Unheard.NOT_A_REPLICA, "it holds no replica of this partition")
+            return LogUnavailable(replica, LogUnavailableReason.NOT_A_REPLICA, "it holds no replica of this partition")
         epoch = self.controller.brokers[replica].epoch
         return log.answer(replica, leader_epoch=partition.leader_epoch, broker_epoch=epoch)
 
@@ -556,10 +556,10 @@ class SimulatedCluster:
 
 
 _ERRORS = {
-    Unheard.STORAGE_ERROR: "KAFKA_STORAGE_ERROR",
-    Unheard.NOT_A_REPLICA: "NOT_LEADER_OR_FOLLOWER",
-    Unheard.NOT_AUTHORIZED: "CLUSTER_AUTHORIZATION_FAILED",
-    Unheard.TIMED_OUT: "REQUEST_TIMED_OUT",
+    LogUnavailableReason.STORAGE_ERROR: "KAFKA_STORAGE_ERROR",
+    LogUnavailableReason.NOT_A_REPLICA: "NOT_LEADER_OR_FOLLOWER",
+    LogUnavailableReason.NOT_AUTHORIZED: "CLUSTER_AUTHORIZATION_FAILED",
+    LogUnavailableReason.TIMED_OUT: "REQUEST_TIMED_OUT",
 }
 """Kafka's names of the errors that a broker answers where it cannot tell about a log."""
 

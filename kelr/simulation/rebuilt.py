@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from kelr.engine.logs import Segment, segments
-from kelr.model import LogAnswer, LogUnavailable, PartitionState, ReplicaLog, Unheard
+from kelr.model import LogAnswer, LogUnavailable, LogUnavailableReason, PartitionState, ReplicaLog
 from kelr.simulation.logs import Acks, Record, SimulatedLog
 from kelr.simulation.replication import Leadership, Ledger, Replication
 
@@ -78,7 +78,11 @@ def rebuilt(
     if not known:
         logs = {replica: SimulatedLog() for replica in state.replicas}
         return Rebuilt(_led(state, logs, Ledger(), broker_epochs), first_id)
-    failed = {one.replica for one in answers if isinstance(one, LogUnavailable) and one.reason is Unheard.STORAGE_ERROR}
+    failed = {
+        one.replica
+        for one in answers
+        if isinstance(one, LogUnavailable) and one.reason is LogUnavailableReason.STORAGE_ERROR
+    }
     sketches, assumed = _sketches(state, known, failed)
     lowest = min(_lowest(sketches), *(sketch.high_watermark for sketch in sketches.values()))
     base = max(0, lowest - MARGIN)

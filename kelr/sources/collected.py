@@ -17,13 +17,13 @@ from kelr.model import (
     Cluster,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
     Selection,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.sources.base import (
     Page,
@@ -60,7 +60,14 @@ __all__ = [
     "save_collection",
 ]
 
-_SILENT = frozenset({Unheard.NOT_ASKED, Unheard.UNREACHABLE, Unheard.TIMED_OUT, Unheard.NO_ADDRESS})
+_SILENT = frozenset(
+    {
+        LogUnavailableReason.NOT_ASKED,
+        LogUnavailableReason.UNREACHABLE,
+        LogUnavailableReason.TIMED_OUT,
+        LogUnavailableReason.NO_ADDRESS,
+    }
+)
 """Why a replica was not heard where its broker may be down. A broker that answered anything runs, and has started since
 its disk was read."""
 
@@ -362,13 +369,15 @@ class CollectedSource:
         if unreadable:
             detail = f"{heard}; {unreadable[0].path} could not be read ({unreadable[0].error}): its log may be there"
             failed = any(one.failed for one in unreadable)
-            return replace(answer, detail=detail, reason=Unheard.STORAGE_ERROR if failed else answer.reason)
+            return replace(
+                answer, detail=detail, reason=LogUnavailableReason.STORAGE_ERROR if failed else answer.reason
+            )
         if not all(disk.looked_for(state.address) for disk in disks):
             return answer
         places = ", ".join(one.path for disk in disks for one in disk.directories)
         # What its place in ISR or ELR stands for is gone, as with a directory that has failed.
         detail = f"{heard}; no such replica in {places}: it starts empty unless another of its disks holds it"
-        return replace(answer, reason=Unheard.STORAGE_ERROR, detail=detail, read_at_ms=disks[0].read_at_ms)
+        return replace(answer, reason=LogUnavailableReason.STORAGE_ERROR, detail=detail, read_at_ms=disks[0].read_at_ms)
 
 
 def _same_cluster(cluster_id: str | None, collected: str | None, names: Sequence[str]) -> None:

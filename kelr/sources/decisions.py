@@ -20,6 +20,7 @@ from kelr.errors import KelrError
 from kelr.model import (
     Decision,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     RecordedElection,
     SavedLog,
@@ -30,7 +31,6 @@ from kelr.model import (
     TopicConfig,
     TopicError,
     TopicPartition,
-    Unheard,
 )
 from kelr.model.rows import topics_of
 from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of, replicas_still_needed
@@ -274,7 +274,7 @@ def _waited_for(snapshot: Snapshot) -> frozenset[TopicPartition]:
         for address, answers in snapshot.logs.items()
         for answer in answers
         if isinstance(answer, LogUnavailable)
-        and answer.reason is Unheard.TIMED_OUT
+        and answer.reason is LogUnavailableReason.TIMED_OUT
         and answer.replica in snapshot.cluster.live
     )
 

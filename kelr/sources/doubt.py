@@ -33,10 +33,10 @@ from kelr.model import (
     Cluster,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     TopicPartition,
-    Unheard,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def doubted(
             log,
             f"its log ended at {held.log_end}{saved}, {why}; if the broker has run since, read its disk again; if it"
             f" has not, {otherwise}",
-            Unheard.LACKING if shows is Shows.STALE_OR_CUT else Unheard.DOUBTFUL,
+            LogUnavailableReason.LACKING if shows is Shows.STALE_OR_CUT else LogUnavailableReason.DOUBTFUL,
         ),
     )
 
@@ -168,7 +168,9 @@ def perhaps_cut(state: PartitionState, answers: Sequence[LogAnswer]) -> frozense
     """
     heard = [answer for answer in answers if isinstance(answer, ReplicaLog)]
     cut = {log.replica for log in heard if log.source == LOG_DIRECTORY and _is_short(state, log, heard)}
-    lacking = {one.replica for one in answers if isinstance(one, LogUnavailable) and one.reason is Unheard.LACKING}
+    lacking = {
+        one.replica for one in answers if isinstance(one, LogUnavailable) and one.reason is LogUnavailableReason.LACKING
+    }
     return frozenset(cut | lacking)
 
 
@@ -196,9 +198,12 @@ class SavedDisks:
                 if isinstance(one, LogUnavailable):
                     if one.unclean_shutdown is not None:
                         marks.setdefault(one.replica, set()).add(one.unclean_shutdown)
-                    elif one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}:
+                    elif one.reason in {LogUnavailableReason.DOUBTFUL, LogUnavailableReason.LACKING}:
                         contradicted.add(one.replica)
-                        led = _last_epoch_led(state, one.replica) is not None and one.reason is Unheard.DOUBTFUL
+                        led = (
+                            _last_epoch_led(state, one.replica) is not None
+                            and one.reason is LogUnavailableReason.DOUBTFUL
+                        )
                         stale |= {one.replica} if led else set()
                 elif one.source == LOG_DIRECTORY:
                     marks.setdefault(one.replica, set()).add(one.unclean_shutdown)
@@ -239,7 +244,9 @@ def device_of(log: CollectedLog) -> tuple[int, str]:
     return log.answer.replica, log.directory.rpartition("/")[0]
 
 
-def _not_believed(log: CollectedLog, why: str, reason: Unheard = Unheard.DOUBTFUL) -> LogUnavailable:
+def _not_believed(
+    log: CollectedLog, why: str, reason: LogUnavailableReason = LogUnavailableReason.DOUBTFUL
+) -> LogUnavailable:
     read_at_ms = log.read_at_ms if log.answer.read_at_ms is None else log.answer.read_at_ms
     detail = f"its disk is not believed; read at {time_of_day(read_at_ms)}, {why}"
     return LogUnavailable(log.answer.replica, reason, detail, read_at_ms)

@@ -9,13 +9,13 @@ from kelr.model import (
     Cluster,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     RecoveryQuorum,
     Selection,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.sources.base import Closes, Page, Progress
 from kelr.sources.paging import paginate
@@ -103,7 +103,7 @@ def saved_answers(
 def _answers_for(partition: PartitionState, saved: Sequence[LogAnswer]) -> tuple[LogAnswer, ...]:
     by_replica = {answer.replica: answer for answer in saved}
     return tuple(
-        by_replica.get(replica) or LogUnavailable(replica, Unheard.NOT_ASKED, NOT_IN_SNAPSHOT)
+        by_replica.get(replica) or LogUnavailable(replica, LogUnavailableReason.NOT_ASKED, NOT_IN_SNAPSHOT)
         for replica in partition.replicas
     )
 

@@ -20,12 +20,12 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
     TopicConfig,
     TopicError,
-    Unheard,
 )
 from kelr.model.fields import Brokers, Int32, Offset, Replicas, Topic, TopicId
 
@@ -231,7 +231,7 @@ class LogLine(_Line):
     saved_high_watermark: Offset | None = None
     saved_epoch: Int32 | None = None
     may_have_held_more: bool = False
-    unheard: Unheard | None = None
+    unheard: LogUnavailableReason | None = None
     detail: Text | None = None
 
     @classmethod

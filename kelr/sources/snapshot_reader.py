@@ -16,11 +16,11 @@ from kelr.model import (
     LOG_DIRECTORY,
     Cluster,
     LogAnswer,
+    LogUnavailableReason,
     PartitionState,
     RecoveryQuorum,
     TopicConfig,
     TopicError,
-    Unheard,
 )
 from kelr.sources.doubt import SavedDisks
 from kelr.sources.field_problems import in_words
@@ -34,7 +34,9 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused before it is read: a header of 10,000 brokers and a lineage of 100,000 epochs fit."""
 MAX_LINES = 100_000_000
 _NOT_A_SNAPSHOT = "name a file that `kelr snapshot` wrote"
-_OF_A_DISK = tuple(json.dumps(one).encode() for one in (LOG_DIRECTORY, Unheard.LACKING, Unheard.DOUBTFUL))
+_OF_A_DISK = tuple(
+    json.dumps(one).encode() for one in (LOG_DIRECTORY, LogUnavailableReason.LACKING, LogUnavailableReason.DOUBTFUL)
+)
 """A line of a partition whose replica's disk was read has one of these in it."""
 _TAKE_AGAIN = "take the snapshot again, or copy the file again: what is left of it is not used"
 

@@ -21,12 +21,12 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     Loss,
     Outcome,
     Situation,
     Step,
     Truncation,
-    Unheard,
 )
 from kelr.view.columns import Column, Json, Shown
 from kelr.view.describe import STYLES
@@ -52,7 +52,9 @@ class Explained:
     def unreachable(self, replica: int) -> bool:
         """Whether the connection to the replica's broker failed when its log was asked for."""
         answers = (one for one in self.logs if one.replica == replica)
-        return any(isinstance(one, LogUnavailable) and one.reason is Unheard.UNREACHABLE for one in answers)
+        return any(
+            isinstance(one, LogUnavailable) and one.reason is LogUnavailableReason.UNREACHABLE for one in answers
+        )
 
     @property
     def supposed(self) -> bool:

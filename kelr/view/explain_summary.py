@@ -21,8 +21,8 @@ from kelr.model import (
     Decision,
     Grade,
     LogUnavailable,
+    LogUnavailableReason,
     Situation,
-    Unheard,
 )
 from kelr.page.words import count
 from kelr.view.affected import Affected
@@ -364,7 +364,8 @@ def _to_read_again(row: Explained) -> set[int]:
     doubted = {
         one.replica
         for one in row.logs
-        if isinstance(one, LogUnavailable) and one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}
+        if isinstance(one, LogUnavailable)
+        and one.reason in {LogUnavailableReason.DOUBTFUL, LogUnavailableReason.LACKING}
     }
     return doubted & {*_started(decision), *decision.advice.keep_down}
 

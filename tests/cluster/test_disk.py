@@ -25,12 +25,12 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     Loss,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicPartition,
-    Unheard,
     select,
 )
 from kelr.sources.base import take_snapshot
@@ -360,7 +360,7 @@ def test_a_disk_from_before_its_broker_last_ran_is_not_believed_and_one_that_was
         found[file] = [log for one in taken.partitions for log in taken.logs[one.address] if log.replica == BROKER]
     for stale in found[before]:
         assert isinstance(stale, LogUnavailable)
-        assert stale.reason is Unheard.DOUBTFUL
+        assert stale.reason is LogUnavailableReason.DOUBTFUL
         assert "though its broker was elected in epoch" in stale.detail
     # Of the second partition's log all that others do not hold was cut, and more: it is true all the same.
     whole, cut = found[after]

@@ -25,10 +25,10 @@ from kelr.model import (
     EpochEnd,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     TopicPartition,
-    Unheard,
     select,
 )
 from kelr.model.cluster import ConfigSource
@@ -191,7 +191,7 @@ def test_in_an_incident_live_replicas_answer_and_dead_ones_are_named(
     dead = [log for answers in logs.values() for log in answers if log.replica in report.absent]
     assert len(dead) == 3 * len(report.absent)
     assert {(log.reason, log.detail) for log in dead if isinstance(log, LogUnavailable)} == {
-        (Unheard.UNREACHABLE, "connection refused")
+        (LogUnavailableReason.UNREACHABLE, "connection refused")
     }
     assert took_s < IN_NO_TIME_S
 
@@ -224,7 +224,7 @@ def test_a_hanging_broker_costs_its_own_rows_and_little_time(healthy_43: Lab) ->
     for answers in logs.values():
         by_replica = {log.replica: log for log in answers}
         assert isinstance(by_replica[3], LogUnavailable)
-        assert by_replica[3].reason is Unheard.TIMED_OUT
+        assert by_replica[3].reason is LogUnavailableReason.TIMED_OUT
         assert isinstance(by_replica[1], ReplicaLog)
         assert isinstance(by_replica[2], ReplicaLog)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kelr.commands import explaining
-from kelr.model import LOG_DIRECTORY, LogAnswer, LogUnavailable, PartitionState, Snapshot, Unheard
+from kelr.model import LOG_DIRECTORY, LogAnswer, LogUnavailable, LogUnavailableReason, PartitionState, Snapshot
 from tests.commands.conftest import Kelr, in_one_line
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 
@@ -71,7 +71,7 @@ def test_healthy_partitions_need_no_action(summed: Summed) -> None:
 
 
 def test_a_disk_that_is_not_believed_is_read_again(summed: Summed) -> None:
-    doubted = LogUnavailable(4, Unheard.DOUBTFUL, "its disk is not believed", 0)
+    doubted = LogUnavailable(4, LogUnavailableReason.DOUBTFUL, "its disk is not believed", 0)
     out = summed((IN_THE_ELR, (*UNREAD[:2], doubted)), down=4)
     assert "Keep 4 down Its disk was read before it last ran, or its log was cut. Read it again while it is" in out
     assert f"down: {COLLECT.format(4)}" in out
@@ -81,7 +81,7 @@ def test_a_disk_that_is_not_believed_is_read_again(summed: Summed) -> None:
 
 
 def test_a_broker_over_which_partitions_disagree_is_not_said_to_be_started_then(summed: Summed) -> None:
-    doubted = LogUnavailable(4, Unheard.LACKING, "its disk is not believed", 0)
+    doubted = LogUnavailable(4, LogUnavailableReason.LACKING, "its disk is not believed", 0)
     kept = (leaderless((2, 3, 4), last_known=(4,)), (*UNREAD[:2], doubted))
     out = summed((IN_THE_ELR, UNREAD), kept, down=4)
     assert "Keep 4 down" in out

@@ -15,11 +15,11 @@ from kelr.model import (
     BrokerStatus,
     ConfigSource,
     LogUnavailable,
+    LogUnavailableReason,
     Snapshot,
     TopicConfig,
     TopicError,
     TopicPartition,
-    Unheard,
 )
 from tests.commands.conftest import Kelr
 from tests.incident import CLUSTER, INCIDENT, LOGS
@@ -53,8 +53,8 @@ SAID: Snapshot = replace(
         **LOGS,
         TopicPartition("orders", 1): (
             *LOGS[TopicPartition("orders", 1)][:1],
-            LogUnavailable(1, Unheard.UNREACHABLE, f"refused{HOSTILE}"),
-            LogUnavailable(2, Unheard.UNREACHABLE, f"failed{HOSTILE}"),
+            LogUnavailable(1, LogUnavailableReason.UNREACHABLE, f"refused{HOSTILE}"),
+            LogUnavailable(2, LogUnavailableReason.UNREACHABLE, f"failed{HOSTILE}"),
         ),
     },
     topic_errors=(TopicError("other", f"ERROR{HOSTILE}", f"detail{HOSTILE}"),),

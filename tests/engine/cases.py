@@ -18,11 +18,11 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
-    Unheard,
 )
 
 
@@ -52,7 +52,7 @@ def log_of(
 
 
 def silent(replica: int) -> LogUnavailable:
-    return LogUnavailable(replica, Unheard.UNREACHABLE, "connection refused")
+    return LogUnavailable(replica, LogUnavailableReason.UNREACHABLE, "connection refused")
 
 
 def snapshot_of(

@@ -21,12 +21,12 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 
 IDS = (0, 1, 2, 3, 17, 33, 65_537)
@@ -108,7 +108,7 @@ def answers(draw: st.DrawFn, replica: int, *, unclean: bool | None = None) -> Lo
         unclean: what the broker's disk tells of how it stopped, one fact for all its logs.
     """
     if draw(st.integers(0, 3)) == 0:
-        reason = draw(st.sampled_from(Unheard))
+        reason = draw(st.sampled_from(LogUnavailableReason))
         return LogUnavailable(replica, reason, draw(st.sampled_from(("", "connection refused"))), draw(times), unclean)
     ends = sorted(draw(st.lists(offsets, unique=True, min_size=1, max_size=3)))
     lineage = tuple(map(EpochEnd, sorted(draw(st.lists(epochs, unique=True, max_size=3))), ends))

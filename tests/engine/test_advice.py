@@ -23,11 +23,11 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     Loss,
     PartitionState,
     Situation,
     TopicConfig,
-    Unheard,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 
@@ -195,7 +195,7 @@ def test_advice_that_waits_for_nobody_has_no_until(state: PartitionState, logs: 
 
 def test_a_silent_leader_is_waited_for_as_long_as_its_session_lasts() -> None:
     state = PartitionState("orders", 0, 2, 5, (2, 3), (2, 3), (), ())
-    advice = advised(state, ALIVE, [LogUnavailable(2, Unheard.TIMED_OUT), log_of(3, (0, 9))], None)
+    advice = advised(state, ALIVE, [LogUnavailable(2, LogUnavailableReason.TIMED_OUT), log_of(3, (0, 9))], None)
     assert advice.action is AdviceAction.WAIT
     assert "broker.session.timeout.ms" in advice.until
 
@@ -233,7 +233,10 @@ def test_whom_the_periodic_task_would_elect_may_be_gone_where_it_did_not_answer(
 
 
 def test_the_periodic_task_is_not_said_to_elect_the_best_log_where_none_was_read() -> None:
-    logs = [LogUnavailable(1, Unheard.NOT_AUTHORIZED, "READ"), LogUnavailable(2, Unheard.NOT_AUTHORIZED, "READ")]
+    logs = [
+        LogUnavailable(1, LogUnavailableReason.NOT_AUTHORIZED, "READ"),
+        LogUnavailable(2, LogUnavailableReason.NOT_AUTHORIZED, "READ"),
+    ]
     due = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), logs, unclean=True)
     assert due.advice.action is AdviceAction.GET_MORE_INFORMATION
     assert due.advice.text.startswith(
@@ -343,7 +346,9 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     assert advice.command == ("describe", "orders:0", "--watch")
 
 
-DOUBTED = LogUnavailable(1, Unheard.DOUBTFUL, "its log is not used: what it holds of audit:0 is from before")
+DOUBTED = LogUnavailable(
+    1, LogUnavailableReason.DOUBTFUL, "its log is not used: what it holds of audit:0 is from before"
+)
 
 
 def test_a_disk_that_is_not_believed_takes_the_promise_of_its_place() -> None:
@@ -606,7 +611,7 @@ def test_the_best_log_is_saved_first_where_another_is_elected_with_it_and_withou
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "3")
 
 
-LACKING = LogUnavailable(1, Unheard.LACKING, "its disk is not believed: it lacks 20 offsets")
+LACKING = LogUnavailable(1, LogUnavailableReason.LACKING, "its disk is not believed: it lacks 20 offsets")
 
 
 @pytest.mark.parametrize(("elr", "last_known"), [((1,), (1,)), ((1,), ()), ((), (1,))])
@@ -698,7 +703,7 @@ def test_a_live_replica_is_designated_once_no_member_of_the_elr_can_come_back() 
 
 
 def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:
-    logs = (log_of(3, (0, 116)), silent(1), LogUnavailable(2, Unheard.TIMED_OUT, "no answer in time"))
+    logs = (log_of(3, (0, 116)), silent(1), LogUnavailable(2, LogUnavailableReason.TIMED_OUT, "no answer in time"))
     advice = advised(leaderless((3, 1, 2)), ALIVE, logs, ("delete",))
     assert advice.text.startswith("Start broker 1, or read its disk, before you choose: that elects no leader")
     assert "Broker 2 is up, but its log was not read: find out why, and run kelr explain again." in advice.text
@@ -794,7 +799,7 @@ def test_whoever_is_away_and_may_truncate_on_return_is_warned_of(logs: dict[int,
 
 
 def storage_error(replica: int) -> LogUnavailable:
-    return LogUnavailable(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+    return LogUnavailable(replica, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
 
 
 @pytest.mark.parametrize("rules", [ELR_4_3, KIP966_BALANCED])
@@ -939,10 +944,10 @@ def test_a_member_of_the_elr_that_is_known_to_lack_committed_records_is_promised
     assert "nothing committed is lost" not in advice.text
 
 
-@pytest.mark.parametrize("silence", [Unheard.STORAGE_ERROR, Unheard.UNREACHABLE])
+@pytest.mark.parametrize("silence", [LogUnavailableReason.STORAGE_ERROR, LogUnavailableReason.UNREACHABLE])
 @pytest.mark.parametrize(("elr", "last_known"), [((1,), (1,)), ((), (1,))])
 def test_of_a_single_replica_no_others_truncate(
-    silence: Unheard, elr: tuple[int, ...], last_known: tuple[int, ...]
+    silence: LogUnavailableReason, elr: tuple[int, ...], last_known: tuple[int, ...]
 ) -> None:
     state = leaderless((1,), elr=elr, last_known=last_known)
     for rules in (ELR_4_3, KRAFT, KIP966_AGGRESSIVE):

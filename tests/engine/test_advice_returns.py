@@ -17,6 +17,7 @@ from kelr.model import (
     HoldReason,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Parts,
     RecordedElection,
@@ -27,7 +28,6 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
     Truncation,
-    Unheard,
     Unsaved,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
@@ -458,7 +458,11 @@ def test_a_clean_return_of_a_disk_that_is_not_believed_is_told_with_what_contrad
     found = decision(
         leaderless((2, 3, 4), elr=(4,), last_known=(2,)),
         ONE_DOWN,
-        (log_of(2, (0, 342), hw=225), log_of(3, (0, 150), hw=126), LogUnavailable(4, Unheard.DOUBTFUL, "why")),
+        (
+            log_of(2, (0, 342), hw=225),
+            log_of(3, (0, 150), hw=126),
+            LogUnavailable(4, LogUnavailableReason.DOUBTFUL, "why"),
+        ),
     )
     clean = next(one for one in found.forecasts if one.clean)
     assert (clean.replica, clean.elected) == (4, 4)

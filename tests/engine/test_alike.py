@@ -17,12 +17,12 @@ from kelr.model import (
     Decision,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Situation,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from tests.engine.snapshots import answers, rule_sets, snapshots
 from tests.engine.snapshots import configs as other_configs
@@ -187,8 +187,8 @@ def test_a_failed_log_directory_is_not_told_of_those_that_stand_alike() -> None:
         failed,
         whole,
         logs={
-            failed.address: (LogUnavailable(2, Unheard.STORAGE_ERROR, "offline"),),
-            whole.address: (LogUnavailable(2, Unheard.TIMED_OUT, "no answer"),),
+            failed.address: (LogUnavailable(2, LogUnavailableReason.STORAGE_ERROR, "offline"),),
+            whole.address: (LogUnavailable(2, LogUnavailableReason.TIMED_OUT, "no answer"),),
         },
     )
     for snapshot_too in (snapshot, replace(snapshot, partitions=snapshot.partitions[::-1])):

@@ -18,13 +18,13 @@ from kelr.model import (
     Forecast,
     Grade,
     LogUnavailable,
+    LogUnavailableReason,
     Outcome,
     PartitionState,
     ReplicaLog,
     Situation,
     TopicConfig,
     Truncation,
-    Unheard,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 
@@ -373,7 +373,7 @@ def test_a_single_replica_has_no_others_to_compare_with() -> None:
 
 def test_a_leader_that_does_not_answer_is_not_called_healthy_without_a_word() -> None:
     state = PartitionState("orders", 0, 1, 5, (1, 2), (1, 2), (), ())
-    hung = LogUnavailable(1, Unheard.TIMED_OUT, "no answer in time")
+    hung = LogUnavailable(1, LogUnavailableReason.TIMED_OUT, "no answer in time")
     decided = decision(state, cluster_of(live=(1, 2)), [hung, log_of(2, (0, 9))])
     assert decided.summary.endswith("but the leader did not answer (no answer in time).")
     assert (decided.advice.action, decided.advice.replica) == (AdviceAction.WAIT, 1)

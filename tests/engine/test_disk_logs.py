@@ -24,9 +24,9 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
-    Unheard,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 from tests.engine.planned import decided, designated, election, known
@@ -157,7 +157,7 @@ def test_what_was_read_before_a_broker_was_stopped_keeps_the_way_that_was_advise
 
 
 def test_a_last_known_leader_without_its_log_is_held_down() -> None:
-    lost = LogUnavailable(1, Unheard.STORAGE_ERROR, "no such replica on its disk")
+    lost = LogUnavailable(1, LogUnavailableReason.STORAGE_ERROR, "no such replica on its disk")
     advice = decision(LAST_KNOWN, ONE_DOWN, (lost, TWO, THREE)).advice
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
     assert "must not return without its data" in advice.text

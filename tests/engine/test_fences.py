@@ -21,12 +21,12 @@ from kelr.model import (
     ElectionRequest,
     ElectionType,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     PlannedElection,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from tests.engine.cases import leaderless, log_of, silent
 from tests.engine.planned import (
@@ -134,12 +134,15 @@ MATTERS = {
     "its log is shorter": (logs(log_of(2, (4, 130), hw=120)), "log_end of 2"),
     "its log is longer": (logs(log_of(2, (4, 136), hw=120)), "log_end of 2"),
     "its log ends in another epoch": (logs(log_of(2, (3, 135), hw=120)), "last_epoch of 2"),
-    "its log cannot be read": (logs(LogUnavailable(2, Unheard.TIMED_OUT, "no answer in 5 s")), "log_end of 2"),
+    "its log cannot be read": (
+        logs(LogUnavailable(2, LogUnavailableReason.TIMED_OUT, "no answer in 5 s")),
+        "log_end of 2",
+    ),
     "another replica's log holds more": (logs(log_of(3, (4, 150), hw=116)), "loss"),
     "a dead replica's log was read and holds more": (logs(log_of(1, (4, 150), hw=120)), "loss"),
     "a better replica came back": (both(broker(1, LIVE), logs(log_of(1, (4, 150), hw=120))), "status of 1"),
     "a replica came back that nobody can read": (
-        both(broker(1, LIVE), logs(LogUnavailable(1, Unheard.NOT_AUTHORIZED, "READ"))),
+        both(broker(1, LIVE), logs(LogUnavailable(1, LogUnavailableReason.NOT_AUTHORIZED, "READ"))),
         "status of 1",
     ),
     "whom Kafka elects came back": (broker(1, LIVE), "elects"),
@@ -228,14 +231,16 @@ def test_a_log_that_was_chosen_blindly_and_is_read_now_is_shown_first() -> None:
     assert (
         seen[0].text == "The log of 2 was not read when the plan was made, and is now: plan again to see what is lost."
     )
-    assert changed(snapshot, logs(LogUnavailable(2, Unheard.TIMED_OUT)), designated(2)) == ()
+    assert changed(snapshot, logs(LogUnavailable(2, LogUnavailableReason.TIMED_OUT)), designated(2)) == ()
 
 
 def test_a_log_that_cannot_be_read_any_more_is_named_with_the_reason() -> None:
-    mute, *_ = changed(incident(), logs(LogUnavailable(2, Unheard.TIMED_OUT, "no answer in 5 s")), designated(2))
+    mute, *_ = changed(
+        incident(), logs(LogUnavailable(2, LogUnavailableReason.TIMED_OUT, "no answer in 5 s")), designated(2)
+    )
     assert (mute.planned, mute.now) == ("135", "unknown")
     assert mute.text == "The log of 2, which is to lead, cannot be read now: no answer in 5 s."
-    mute, *_ = changed(incident(), logs(LogUnavailable(2, Unheard.TIMED_OUT)), designated(2))
+    mute, *_ = changed(incident(), logs(LogUnavailable(2, LogUnavailableReason.TIMED_OUT)), designated(2))
     assert mute.text.endswith("cannot be read now: timed-out.")
 
 
@@ -497,7 +502,7 @@ def test_the_same_disk_read_again_is_let_pass() -> None:
 
 
 def test_a_disk_that_is_not_believed_any_more_refuses() -> None:
-    doubt = LogUnavailable(1, Unheard.DOUBTFUL, "its disk is not believed: why")
+    doubt = LogUnavailable(1, LogUnavailableReason.DOUBTFUL, "its disk is not believed: why")
     logs = (log_of(3, (4, 116), hw=116), doubt, log_of(2, (4, 135), hw=120))
     (difference,) = found(election(with_disk((4, 130)), designated(2)), incident(logs=logs))
     assert (difference.field, difference.now) == ("log_end of 1", "unknown")

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.model import Broker, BrokerStatus, Cluster, KeptOut, LogAnswer, LogUnavailable, PartitionState, Unheard
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    Cluster,
+    KeptOut,
+    LogAnswer,
+    LogUnavailable,
+    LogUnavailableReason,
+    PartitionState,
+)
 from tests.engine.cases import cluster_of, decision, log_of, silent
 
 LED = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2), (), ())
@@ -97,7 +106,7 @@ def test_an_answer_of_an_earlier_registration() -> None:
         ([silent(1), log_of(3, (5, 40))], "the leader did not answer kelr (connection refused)"),
         ([LEADER], "log not read"),
         ([log_of(3, (5, 40))], "the leader's high watermark not read"),
-        ([LEADER, LogUnavailable(3, Unheard.NOT_AUTHORIZED, "no DESCRIBE")], "log not read"),
+        ([LEADER, LogUnavailable(3, LogUnavailableReason.NOT_AUTHORIZED, "no DESCRIBE")], "log not read"),
         ([replace(LEADER, high_watermark=None), log_of(3, (5, 40))], "the leader's high watermark not read"),
     ],
 )
@@ -120,6 +129,8 @@ def test_a_directory_that_failed_is_not_told_from_a_controlled_shutdown_unless_i
     kept = _kept_out([LEADER], ALL_LIVE, offline)[3]
     assert kept is not None
     assert kept.text == "broker shutting down, or its log directory failed; either keeps it out"
-    kept = _kept_out([LEADER, LogUnavailable(3, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")], ALL_LIVE, offline)[3]
+    kept = _kept_out(
+        [LEADER, LogUnavailable(3, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")], ALL_LIVE, offline
+    )[3]
     assert kept is not None
     assert kept.text.startswith("log directory offline")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kelr.engine import agreement, diverges_at, rank_logs, segments
 from kelr.engine.logs import KnownLogs, Segment, count_distinct, missing, verified
-from kelr.model import Broker, BrokerStatus, Cluster, EpochEnd, LogUnavailable, ReplicaLog, Unheard
+from kelr.model import Broker, BrokerStatus, Cluster, EpochEnd, LogUnavailable, LogUnavailableReason, ReplicaLog
 from tests.engine.cases import leaderless, log_of, silent
 
 Record = tuple[int, int]
@@ -74,9 +74,9 @@ def test_the_newest_epoch_beats_the_longer_log() -> None:
 def test_a_stale_answer_is_not_heard_and_a_newer_one_says_that_the_state_is_old() -> None:
     state = leaderless()
     logs = rank_logs(state, [log_of(1, (0, 9), leader_epoch=4), log_of(2, (0, 9), leader_epoch=6)])
-    assert logs.unheard[1].reason is Unheard.STALE
+    assert logs.unheard[1].reason is LogUnavailableReason.STALE
     assert "leader epoch 4" in logs.unheard[1].detail
-    assert logs.unheard[3].reason is Unheard.NOT_ASKED
+    assert logs.unheard[3].reason is LogUnavailableReason.NOT_ASKED
     assert list(logs.heard) == [2]
     assert logs.newer_leader_epoch == 6
 
@@ -179,8 +179,8 @@ def test_answers_are_sorted_into_heard_and_not_heard_with_the_reason() -> None:
     stale = replace(log_of(3, (0, 10), leader_epoch=4), read_at_ms=7)
     known = rank_logs(leaderless(), [log_of(1, (0, 10)), stale])
     assert dict(known.unheard) == {
-        2: LogUnavailable(2, Unheard.NOT_ASKED, "its log was not asked for"),
-        3: LogUnavailable(3, Unheard.STALE, "answered with leader epoch 4; the partition's is 5", 7),
+        2: LogUnavailable(2, LogUnavailableReason.NOT_ASKED, "its log was not asked for"),
+        3: LogUnavailable(3, LogUnavailableReason.STALE, "answered with leader epoch 4; the partition's is 5", 7),
     }
     assert (set(known.heard), known.newer_leader_epoch) == ({1}, None)
 
@@ -219,7 +219,7 @@ def test_an_answer_of_another_incarnation_is_stale() -> None:
     brokers = (Broker(3, BrokerStatus.LIVE, broker_epoch=8), Broker(4, BrokerStatus.LIVE))
     cluster = Cluster("test", brokers)
     assert verified(answer, cluster) == LogUnavailable(
-        3, Unheard.STALE, "answered with broker epoch 7; the broker is registered with 8", 9
+        3, LogUnavailableReason.STALE, "answered with broker epoch 7; the broker is registered with 8", 9
     )
     assert verified(replace(answer, broker_epoch=8), cluster) == replace(answer, broker_epoch=8)
     assert verified(replace(answer, replica=4), cluster) == replace(answer, replica=4)

@@ -20,11 +20,11 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     Loss,
     PartitionState,
     ReplicaLog,
     Truncation,
-    Unheard,
 )
 from tests.engine.cases import case, cluster_of, leaderless, log_of, silent
 
@@ -222,7 +222,7 @@ def test_whose_log_the_records_vouch_for(state: PartitionState, rules: RuleSet, 
 
 
 def test_a_failed_log_directory_takes_the_guarantee_of_isr_and_elr_with_it() -> None:
-    lost = LogUnavailable(1, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+    lost = LogUnavailable(1, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
     known = of(lost, log_of(2, (4, 100)), log_of(3, (4, 60)), state=MEMBER)
     reason = "the log directory of 1 has failed: its place in ISR or ELR says nothing of what it holds since"
     for guaranteed in (None, True, False):

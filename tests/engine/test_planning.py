@@ -25,12 +25,12 @@ from kelr.model import (
     Grade,
     HoldReason,
     LogUnavailable,
+    LogUnavailableReason,
     Method,
     PartitionState,
     Plan,
     Situation,
     TopicPartition,
-    Unheard,
     Unplanned,
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
@@ -462,7 +462,7 @@ def test_as_many_logs_have_to_be_heard_as_are_asked_for(needed: int, planned: bo
 
 
 def test_a_log_that_was_not_read_takes_force() -> None:
-    snapshot = with_logs(incident(), LogUnavailable(2, Unheard.TIMED_OUT))
+    snapshot = with_logs(incident(), LogUnavailable(2, LogUnavailableReason.TIMED_OUT))
     made = election(snapshot, designated(2))
     assert (made.loss.grade, made.consent) == (Grade.UNKNOWN, Consent.FORCE)
     assert "(its log was not read)" in made.reason

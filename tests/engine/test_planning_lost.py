@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kelr.engine.planning.lost import Lost, lost_by, lost_in_all, recorded_loss
 from kelr.engine.planning.seen import Seen
-from kelr.model import Bounds, Check, Grade, LogUnavailable, Loss, Method, Passed, TopicPartition, Unheard
+from kelr.model import Bounds, Check, Grade, LogUnavailable, LogUnavailableReason, Loss, Method, Passed, TopicPartition
 from tests.recovery.aftermath import LINEAGE, PLANNED, WELL, log, result, seen
 
 UNREAD = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), Bounds(0), Bounds(0), (1,)))
@@ -35,8 +35,8 @@ def test_a_log_that_nobody_had_read_stays_unknown_when_its_broker_is_back() -> N
     [
         (log(1, (2, 110), (3, 150)), Passed.NOT_YET, "its log diverges from the leader's at 135, and ends at 150"),
         (log(1, (2, 110), (4, 130), lineage=None), Passed.UNKNOWN, "cannot be compared"),
-        (LogUnavailable(1, Unheard.TIMED_OUT), Passed.NOT_YET, "1's log was not read"),
-        (LogUnavailable(1, Unheard.NOT_AUTHORIZED), Passed.UNKNOWN, "1's log was not read"),
+        (LogUnavailable(1, LogUnavailableReason.TIMED_OUT), Passed.NOT_YET, "1's log was not read"),
+        (LogUnavailable(1, LogUnavailableReason.NOT_AUTHORIZED), Passed.UNKNOWN, "1's log was not read"),
     ],
 )
 def test_a_broker_that_is_back_and_may_hold_more_is_not_passed_over(answer: Any, passed: Passed, words: str) -> None:
@@ -49,7 +49,7 @@ def test_a_broker_that_is_back_and_may_hold_more_is_not_passed_over(answer: Any,
 
 
 def test_without_the_leaders_log_nobody_can_tell_who_truncated() -> None:
-    back = replace(BACK, logs=(log(1, *LINEAGE), LogUnavailable(3, Unheard.TIMED_OUT)))
+    back = replace(BACK, logs=(log(1, *LINEAGE), LogUnavailable(3, LogUnavailableReason.TIMED_OUT)))
     found = lost_by(UNREAD, back)
     assert found is not None
     assert (found.of_all, found.truncated) == (Bounds(0), ())
@@ -61,7 +61,7 @@ def test_what_was_not_carried_out_lost_nothing_and_what_cannot_be_seen_is_unknow
         Seen(None, error="X"),
         seen(state={"topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}),
         seen(state={"leader": None, "leader_epoch": 6}),
-        seen(state={"leader": 3}, logs=(LogUnavailable(3, Unheard.TIMED_OUT),)),
+        seen(state={"leader": 3}, logs=(LogUnavailable(3, LogUnavailableReason.TIMED_OUT),)),
     ):
         found = lost_by(PLANNED, gone)
         assert found is not None

@@ -24,12 +24,12 @@ from kelr.model import (
     BrokerStatus,
     Cluster,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Situation,
     TopicError,
     TopicPartition,
-    Unheard,
 )
 
 AT = TopicPartition("orders", 3)
@@ -245,7 +245,7 @@ def test_what_a_log_did_long_ago_does_not_count_while_there_is_something_newer()
 @pytest.mark.parametrize(
     "then",
     [
-        {AT: (LogUnavailable(2, Unheard.TIMED_OUT),)},  # it was not heard
+        {AT: (LogUnavailable(2, LogUnavailableReason.TIMED_OUT),)},  # it was not heard
         {AT: (ReplicaLog(2, 50, read_at_ms=3000),)},  # it was truncated
         {},  # it was not asked
         {AT: (ReplicaLog(2, 500, read_at_ms=3000 + 61_000),)},  # the readings are too old

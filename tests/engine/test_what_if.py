@@ -23,12 +23,12 @@ from kelr.model import (
     ElectionType,
     Grade,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     RecoveryQuorum,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from tests.engine import cases
 from tests.engine.cases import cluster_of, leaderless, log_of, silent
@@ -305,7 +305,7 @@ def test_a_lost_directory_takes_the_replica_away_and_not_the_broker() -> None:
     assert orders.offline_replicas == (1, 2)
     lost = next(answer for answer in result.snapshot.logs[ORDERS_1] if answer.replica == 2)
     assert isinstance(lost, LogUnavailable)
-    assert lost.reason is Unheard.STORAGE_ERROR
+    assert lost.reason is LogUnavailableReason.STORAGE_ERROR
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_broker_that_comes_back_without_its_log_directory_may_lead_with_an_emp
     result = imagined(snapshot, f"1 loses its directory, 1 fails, {back}", rules)
     answer = next(one for one in result.snapshot.logs[AT] if one.replica == 1)
     assert isinstance(answer, LogUnavailable)
-    assert answer.reason is Unheard.STORAGE_ERROR
+    assert answer.reason is LogUnavailableReason.STORAGE_ERROR
     elections = [one.changes[AT] for one in result.happened if AT in one.changes and one.changes[AT].loss is not None]
     assert elections[-1].elected_by is not None
     assert elections[-1].loss is not None
@@ -542,8 +542,10 @@ def test_heard_logs_are_not_stale_by_the_epochs_of_imagined_elections() -> None:
     assert any("already knows leader epoch 9" in note for note in decided.notes)
 
 
-@pytest.mark.parametrize("reason", [Unheard.NOT_ASKED, Unheard.NOT_AUTHORIZED])
-def test_a_log_that_nobody_asked_for_or_may_read_is_no_better_known_after_a_restart(reason: Unheard) -> None:
+@pytest.mark.parametrize("reason", [LogUnavailableReason.NOT_ASKED, LogUnavailableReason.NOT_AUTHORIZED])
+def test_a_log_that_nobody_asked_for_or_may_read_is_no_better_known_after_a_restart(
+    reason: LogUnavailableReason,
+) -> None:
     led = PartitionState("orders", 0, 2, 5, (1, 2), (2, 1), (), ())
     unread = LogUnavailable(1, reason, "as it was")
     snapshot = cases.snapshot_of(led, cluster_of(live=(1, 2)), [unread, log_of(2, (5, 9))])

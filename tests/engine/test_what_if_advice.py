@@ -8,7 +8,7 @@ from kelr.controller import ELR_4_3
 from kelr.engine import decide
 from kelr.engine.what_if.assumptions import parse_assumptions
 from kelr.engine.what_if.imagine import imagine
-from kelr.model import Advice, LogUnavailable, Snapshot, TopicPartition, Unheard
+from kelr.model import Advice, LogUnavailable, LogUnavailableReason, Snapshot, TopicPartition
 from tests.incident import INCIDENT
 
 
@@ -20,7 +20,7 @@ def advice_after(text: str, address: TopicPartition, snapshot: Snapshot = INCIDE
 
 def test_a_broker_that_is_up_without_its_log_directory_needs_a_disk_and_no_start() -> None:
     orders_0 = TopicPartition("orders", 0)
-    unread = tuple(LogUnavailable(replica, Unheard.NOT_ASKED) for replica in (1, 2, 3))
+    unread = tuple(LogUnavailable(replica, LogUnavailableReason.NOT_ASKED) for replica in (1, 2, 3))
     snapshot = replace(INCIDENT, logs={orders_0: unread})
     advice = advice_after("2 loses its directory", orders_0, snapshot)
     assert advice.text.startswith(

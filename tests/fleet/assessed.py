@@ -23,11 +23,11 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
-    Unheard,
 )
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 
@@ -118,7 +118,9 @@ def _likely(random: Random, cluster: Cluster, topic: str, number: int) -> Partit
 def _answer(random: Random, replica: int) -> LogAnswer:
     if random.random() < 0.3:
         return LogUnavailable(
-            replica, random.choice((Unheard.UNREACHABLE, Unheard.STORAGE_ERROR)), "connection refused"
+            replica,
+            random.choice((LogUnavailableReason.UNREACHABLE, LogUnavailableReason.STORAGE_ERROR)),
+            "connection refused",
         )
     end = random.choice((10, 20, 30))
     whole = random.random() < 0.5

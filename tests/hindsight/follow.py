@@ -23,12 +23,12 @@ from kelr.model import (
     ElectionType,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     NotPlanned,
     Plan,
     RescueStep,
     Snapshot,
     TopicPartition,
-    Unheard,
     Unplanned,
 )
 from kelr.rescue.choose import Limits, Wanted, choose
@@ -210,7 +210,7 @@ def _last_resort(world: World, sight: Sight, gone: frozenset[int], found: Follow
 
 
 def _lacks(answer: LogAnswer) -> bool:
-    return isinstance(answer, LogUnavailable) and answer.reason is Unheard.LACKING
+    return isinstance(answer, LogUnavailable) and answer.reason is LogUnavailableReason.LACKING
 
 
 def _apply(world: World, sight: Sight, plan: Plan, found: Followed) -> bool:
@@ -256,7 +256,11 @@ def _save(
     for decision in decisions:
         address = TopicPartition(decision.topic, decision.partition)
         unheard = [one for one in judged.get(address, ()) if isinstance(one, LogUnavailable)]
-        doubts = {one.replica: one for one in unheard if one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}}
+        doubts = {
+            one.replica: one
+            for one in unheard
+            if one.reason in {LogUnavailableReason.DOUBTFUL, LogUnavailableReason.LACKING}
+        }
         coming = {one.elected for one in decision.forecasts if one.replica == returns} | {elects.get(address)}
         for leader in coming - {None} or {None}:
             choice = choose(snapshot, decision, Limits(), elect=leader, doubts=doubts)

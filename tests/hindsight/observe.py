@@ -21,12 +21,12 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
@@ -158,18 +158,18 @@ def _answer(world: World, sight: Sight, state: PartitionState, replica: int) -> 
     running, now_ms = world.running, world.running.now_ms
     registration = running.cluster.controller.brokers.get(replica)
     if not running.runs(replica) or registration is None:
-        return LogUnavailable(replica, Unheard.UNREACHABLE, "connection refused", now_ms)
+        return LogUnavailable(replica, LogUnavailableReason.UNREACHABLE, "connection refused", now_ms)
     if replica in running.paused or replica in sight.silent:
-        return LogUnavailable(replica, Unheard.TIMED_OUT, "no answer in time", now_ms)
+        return LogUnavailable(replica, LogUnavailableReason.TIMED_OUT, "no answer in time", now_ms)
     if registration.status is not BrokerStatus.LIVE and not sight.knows_broker_epochs:
         # Brokers tell no address of one that is fenced, where DescribeCluster is older than v2.
-        return LogUnavailable(replica, Unheard.NO_ADDRESS, "its address is not known", now_ms)
+        return LogUnavailable(replica, LogUnavailableReason.NO_ADDRESS, "its address is not known", now_ms)
     view = running.out_of_touch.get(replica, running.cluster.controller).partitions.get(state.address)
     log = world.logs(state.address).logs.get(replica)
     if log is None or view is None or replica not in view.replicas:
-        return LogUnavailable(replica, Unheard.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER", now_ms)
+        return LogUnavailable(replica, LogUnavailableReason.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER", now_ms)
     if replica in (world.partitions[state.address].offline_replicas or ()):
-        return LogUnavailable(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR", now_ms)
+        return LogUnavailable(replica, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR", now_ms)
     epoch = registration.epoch if sight.knows_broker_epochs else None
     answer = replace(
         log.answer(replica, leader_epoch=view.leader_epoch, broker_epoch=epoch),

@@ -13,13 +13,13 @@ from kelr.model import (
     EpochEnd,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Selection,
     Snapshot,
     Target,
     TopicPartition,
-    Unheard,
 )
 from kelr.model.waiting import Waiting
 from kelr.recovery.gather import (
@@ -64,7 +64,8 @@ def with_broker_1(*, leader: int | None = None) -> Snapshot:
 def silent(*replicas: int) -> Snapshot:
     """The incident with these replicas' logs unheard."""
     answers: tuple[LogAnswer, ...] = tuple(
-        LogUnavailable(one.replica, Unheard.UNREACHABLE) if one.replica in replicas else one for one in LOGS[AT]
+        LogUnavailable(one.replica, LogUnavailableReason.UNREACHABLE) if one.replica in replicas else one
+        for one in LOGS[AT]
     )
     return replace(INCIDENT, logs={**LOGS, AT: answers})
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kelr.engine.planning.verification import Seen
-from kelr.model import Check, Grade, LogEvidence, LogUnavailable, Loss, Passed, Truncation, Unheard
+from kelr.model import Check, Grade, LogEvidence, LogUnavailable, LogUnavailableReason, Loss, Passed, Truncation
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Coordinated, OpenTransaction, Unread
 from tests.recovery.aftermath import AT, LINEAGE, NOW_MS, PLANNED, WELL, judged, log, result, seen
 
@@ -36,8 +36,10 @@ def test_what_is_well_passes_every_check_once() -> None:
         (seen(state={"leader": 3}, logs=(log(3, (2, 116), (5, 140)), log(2, *LINEAGE))), NO, "goes on from 116"),
         (seen(state={"leader": 3, "isr": (3,)}), NOT_YET, "nothing that 2 held is missing, but 2 is not in the ISR"),
         (seen(state={"leader": 3, "isr": (3,)}, live=frozenset({3})), NOT_YET, "in the ISR: its broker is not live"),
-        (seen(state={"leader": 3}, logs=(LogUnavailable(3, Unheard.TIMED_OUT),)), NOT_YET, "cannot be told"),
-        (seen(state={"leader": 3}, logs=(LogUnavailable(3, Unheard.NOT_AUTHORIZED),)), UNKNOWN, "cannot be told"),
+        (seen(state={"leader": 3}, logs=(LogUnavailable(3, LogUnavailableReason.TIMED_OUT),)),
+         NOT_YET, "cannot be told"),
+        (seen(state={"leader": 3}, logs=(LogUnavailable(3, LogUnavailableReason.NOT_AUTHORIZED),)),
+         UNKNOWN, "cannot be told"),
         (seen(state={"leader": 3}, logs=(log(3, *LINEAGE, lineage=None),)), UNKNOWN, "cannot be told"),
         (seen(state={"topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}), NO, "deleted and made again"),
         (Seen(None, error="UNKNOWN_TOPIC_OR_PARTITION"), UNKNOWN, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -102,13 +104,13 @@ def test_an_order_without_replicas_that_had_to_leave_is_as_planned() -> None:
         ((Truncation(1, 110, 6),), WELL.logs, YES, "no live replica had anything to give up; 1 is not live: 6 offsets"),
         (
             (Truncation(3, 110, 6),),
-            (LogUnavailable(3, Unheard.STALE, "old"), log(2, *LINEAGE)),
+            (LogUnavailable(3, LogUnavailableReason.STALE, "old"), log(2, *LINEAGE)),
             NOT_YET,
             "not read: old",
         ),
         (
             (Truncation(3, 110, 6),),
-            (LogUnavailable(3, Unheard.NOT_AUTHORIZED, "READ"), log(2, *LINEAGE)),
+            (LogUnavailable(3, LogUnavailableReason.NOT_AUTHORIZED, "READ"), log(2, *LINEAGE)),
             UNKNOWN,
             "not read: READ",
         ),
@@ -152,12 +154,12 @@ def test_where_the_elected_log_was_not_read_anybody_may_give_something_up(
         ),
         ({"logs": (log(3, (5, 140), log_start=135), log(2, *LINEAGE))}, YES, "3 agrees"),
         (
-            {"logs": (LogUnavailable(3, Unheard.UNREACHABLE, "refused"), log(2, *LINEAGE))},
+            {"logs": (LogUnavailable(3, LogUnavailableReason.UNREACHABLE, "refused"), log(2, *LINEAGE))},
             NOT_YET,
             "3's log was not read",
         ),
         (
-            {"logs": (log(3, *LINEAGE), LogUnavailable(2, Unheard.NOT_AUTHORIZED, "READ"))},
+            {"logs": (log(3, *LINEAGE), LogUnavailable(2, LogUnavailableReason.NOT_AUTHORIZED, "READ"))},
             UNKNOWN,
             "2's log was not read",
         ),
@@ -351,7 +353,7 @@ def test_a_group_that_goes_wrong_is_told_beside_those_that_could_not_be_read() -
 
 def test_a_loss_without_truncations_and_a_leader_that_is_not_heard() -> None:
     planned = replace(PLANNED, loss=Loss(PLANNED.loss.grade))
-    silent = seen(logs=(log(3, *LINEAGE), LogUnavailable(2, Unheard.TIMED_OUT, "no answer in time")))
+    silent = seen(logs=(log(3, *LINEAGE), LogUnavailable(2, LogUnavailableReason.TIMED_OUT, "no answer in time")))
     found = {check: one.passed for check, (one,) in judged(silent, planned=planned).items()}
     assert found == {
         Check.LEADER: YES,

@@ -21,10 +21,10 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Snapshot,
     TopicConfig,
-    Unheard,
 )
 from kelr.rescue.choose import Choice, Limits, choose
 from tests.rescue.batches import log, partition
@@ -41,7 +41,7 @@ CLUSTER = Cluster(
 )
 CONFIG = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT, cleanup_policy=("delete",))
 LEADERLESS = partition(leader=None, isr=(), elr=(), last_known_elr=(1,))
-UNHEARD = LogUnavailable(1, Unheard.UNREACHABLE, "connection refused")
+UNHEARD = LogUnavailable(1, LogUnavailableReason.UNREACHABLE, "connection refused")
 UNHEARD_3 = replace(UNHEARD, replica=3)
 LOGS: tuple[LogAnswer, ...] = (UNHEARD, log(2, (4, 30), (5, 40)), log(3, (4, 35)))
 """Replica 2 has epoch 5; replica 3 has 5 records more of epoch 4, which nobody else has."""
@@ -138,7 +138,7 @@ def test_where_nothing_is_above_a_high_watermark_nothing_is_saved_and_what_is_un
 def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() -> None:
     """Its log may be shorter by now than it was when its disk was read."""
     disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
-    logs, doubts = (disk, *LOGS[1:]), {1: LogUnavailable(1, Unheard.DOUBTFUL, "its disk is not believed")}
+    logs, doubts = (disk, *LOGS[1:]), {1: LogUnavailable(1, LogUnavailableReason.DOUBTFUL, "its disk is not believed")}
     assert ranges(chosen(logs=logs, elect=1)) == [(3, 30, 35)]
     found = chosen(logs=logs, elect=1, doubts=doubts)
     assert ranges(found) == [(2, 0, 40), (3, 30, 35)]
@@ -231,7 +231,7 @@ def test_nothing_lost_is_said() -> None:
 @pytest.mark.parametrize(
     ("logs", "elect"),
     [
-        ((UNHEARD, LogUnavailable(2, Unheard.TIMED_OUT), LOGS[2]), 2),
+        ((UNHEARD, LogUnavailable(2, LogUnavailableReason.TIMED_OUT), LOGS[2]), 2),
         ((UNHEARD, log(2, (5, 40), last_epoch=None, lineage=None), LOGS[2]), 2),
         (LOGS, 9),
     ],

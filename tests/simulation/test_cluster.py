@@ -8,7 +8,15 @@ import pytest
 
 from kelr.controller import ELR_4_3, KIP966_BALANCED, Configs, ControllerState, Refusal, RuleSet, events
 from kelr.engine import decide
-from kelr.model import BrokerStatus, ConfigSource, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import (
+    BrokerStatus,
+    ConfigSource,
+    LogUnavailable,
+    LogUnavailableReason,
+    PartitionState,
+    ReplicaLog,
+    TopicPartition,
+)
 from kelr.simulation import Acks, SimulatedCluster, started
 
 ORDERS = TopicPartition("orders", 0)
@@ -79,7 +87,7 @@ def test_a_failed_directory_takes_its_log() -> None:
     assert ends(state) == {1: 5, 2: 5, 3: 0}
     answers = {answer.replica: answer for answer in state.as_snapshot().logs[ORDERS]}
     assert isinstance(answers[3], LogUnavailable)
-    assert answers[3].reason is Unheard.STORAGE_ERROR
+    assert answers[3].reason is LogUnavailableReason.STORAGE_ERROR
     assert ends(state.replicate(ORDERS))[3] == 0
 
 

@@ -11,12 +11,12 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from tests.sources.fake_cluster import FakeCluster, FakeLog
 
@@ -95,7 +95,7 @@ def fake_cluster() -> FakeCluster:
 
 def _answer(partition: PartitionState, replica: int, *, lineage: bool) -> LogAnswer:
     if replica == 1:
-        return LogUnavailable(1, Unheard.UNREACHABLE, "connection refused", NOW_MS)
+        return LogUnavailable(1, LogUnavailableReason.UNREACHABLE, "connection refused", NOW_MS)
     newer = replica == 2
     ends = (EpochEnd(0, 10), EpochEnd(3, 20)) if newer else (EpochEnd(0, 10),)
     return ReplicaLog(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kelr.model import LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import LogAnswer, LogUnavailable, LogUnavailableReason, PartitionState, ReplicaLog, TopicPartition
 from kelr.sources.live import broker_dialogue, probes
 from kelr.sources.live.broker_dialogue import BrokerDialogue
 from kelr.sources.live.transport import Failure, FailureKind
@@ -125,30 +125,32 @@ def test_records_without_an_epoch_are_said_to_have_none() -> None:
 @pytest.mark.parametrize(
     ("code", "reason", "detail"),
     [
-        (6, Unheard.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER"),
-        (3, Unheard.NOT_A_REPLICA, "UNKNOWN_TOPIC_OR_PARTITION"),
-        (56, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR"),
-        (29, Unheard.NOT_AUTHORIZED, "TOPIC_AUTHORIZATION_FAILED"),
-        (7, Unheard.TIMED_OUT, "REQUEST_TIMED_OUT"),
-        (-1, Unheard.ERROR, "UNKNOWN_SERVER_ERROR"),
-        (999, Unheard.ERROR, "ERROR_CODE_999"),
+        (6, LogUnavailableReason.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER"),
+        (3, LogUnavailableReason.NOT_A_REPLICA, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (56, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR"),
+        (29, LogUnavailableReason.NOT_AUTHORIZED, "TOPIC_AUTHORIZATION_FAILED"),
+        (7, LogUnavailableReason.TIMED_OUT, "REQUEST_TIMED_OUT"),
+        (-1, LogUnavailableReason.ERROR, "UNKNOWN_SERVER_ERROR"),
+        (999, LogUnavailableReason.ERROR, "ERROR_CODE_999"),
     ],
 )
-def test_an_error_of_a_partition_is_a_reason(code: int, reason: Unheard, detail: str) -> None:
+def test_an_error_of_a_partition_is_a_reason(code: int, reason: LogUnavailableReason, detail: str) -> None:
     assert _one(FakeLog(error=code)) == LogUnavailable(2, reason, detail, NOW_MS)
 
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (FailureKind.UNREACHABLE, Unheard.UNREACHABLE),
-        (FailureKind.TIMED_OUT, Unheard.TIMED_OUT),
-        (FailureKind.AUTHENTICATION, Unheard.AUTHENTICATION_FAILED),
-        (FailureKind.UNSUPPORTED, Unheard.UNSUPPORTED),
-        (FailureKind.GARBLED, Unheard.ERROR),
+        (FailureKind.UNREACHABLE, LogUnavailableReason.UNREACHABLE),
+        (FailureKind.TIMED_OUT, LogUnavailableReason.TIMED_OUT),
+        (FailureKind.AUTHENTICATION, LogUnavailableReason.AUTHENTICATION_FAILED),
+        (FailureKind.UNSUPPORTED, LogUnavailableReason.UNSUPPORTED),
+        (FailureKind.GARBLED, LogUnavailableReason.ERROR),
     ],
 )
-def test_a_broker_without_an_answer_is_a_reason_for_each_partition(kind: FailureKind, reason: Unheard) -> None:
+def test_a_broker_without_an_answer_is_a_reason_for_each_partition(
+    kind: FailureKind, reason: LogUnavailableReason
+) -> None:
     cluster = fake_cluster()
     cluster.failures[2] = Failure(kind, "so it is")
     answers = _hold(cluster, *PARTITIONS)
@@ -232,7 +234,9 @@ def test_a_stale_answer_is_asked_again_until_it_is_current() -> None:
 def test_an_answer_that_stays_stale_is_not_heard() -> None:
     log = fake_log(PARTITIONS[0], 20, (0, 0))
     log.leader_epoch = 4
-    assert _one(log) == LogUnavailable(2, Unheard.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS)
+    assert _one(log) == LogUnavailable(
+        2, LogUnavailableReason.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS
+    )
 
 
 def test_a_newer_answer_is_kept_with_its_epoch() -> None:
@@ -311,5 +315,5 @@ def test_an_answer_that_leaves_a_partition_out_is_noticed() -> None:
     cluster.answer = without  # type: ignore[method-assign]
     answers = _hold(cluster, PARTITIONS[0], missing)
     assert answers[missing.address] == LogUnavailable(
-        2, Unheard.ERROR, "the broker's answer leaves this partition out", NOW_MS
+        2, LogUnavailableReason.ERROR, "the broker's answer leaves this partition out", NOW_MS
     )

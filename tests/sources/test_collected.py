@@ -16,10 +16,10 @@ from kelr.model import (
     BrokerStatus,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     ReplicaLog,
     Snapshot,
     TopicPartition,
-    Unheard,
     select,
 )
 from kelr.sources.base import take_snapshot
@@ -416,7 +416,7 @@ def _with_state(**changes: object) -> Snapshot:
     return replace(SNAPSHOT, partitions=tuple(changed if s.address == ORDERS_1 else s for s in PARTITIONS))
 
 
-def _with_answer(reason: Unheard) -> Snapshot:
+def _with_answer(reason: LogUnavailableReason) -> Snapshot:
     answers = (LogUnavailable(1, reason, "its words"), *SNAPSHOT.logs[ORDERS_1][1:])
     return replace(SNAPSHOT, logs={**SNAPSHOT.logs, ORDERS_1: answers})
 
@@ -428,8 +428,8 @@ def _with_answer(reason: Unheard) -> Snapshot:
         (_with_state(topic_id=OTHER_TOPIC_ID), "deleted and made again"),
         (_with_state(topic_id=None), "the topic id is not known to the cluster"),
         (_with_state(leader_epoch=2), "the state is older than the log"),
-        (_with_answer(Unheard.NOT_A_REPLICA), "broker 1 runs, it answered (not-a-replica)"),
-        (_with_answer(Unheard.STORAGE_ERROR), "broker 1 runs, it answered (storage-error)"),
+        (_with_answer(LogUnavailableReason.NOT_A_REPLICA), "broker 1 runs, it answered (not-a-replica)"),
+        (_with_answer(LogUnavailableReason.STORAGE_ERROR), "broker 1 runs, it answered (storage-error)"),
     ],
 )
 def test_a_disk_that_may_not_speak_for_its_broker_is_not_used_and_the_answer_says_why(
@@ -462,8 +462,16 @@ def test_a_broker_that_has_registered_since_is_not_told_by_its_old_disk(
         assert words in answer.detail
 
 
-@pytest.mark.parametrize("reason", [Unheard.NOT_ASKED, Unheard.UNREACHABLE, Unheard.TIMED_OUT, Unheard.NO_ADDRESS])
-def test_a_broker_that_is_silent_is_told_by_its_disk(dead: DiskCollection, reason: Unheard) -> None:
+@pytest.mark.parametrize(
+    "reason",
+    [
+        LogUnavailableReason.NOT_ASKED,
+        LogUnavailableReason.UNREACHABLE,
+        LogUnavailableReason.TIMED_OUT,
+        LogUnavailableReason.NO_ADDRESS,
+    ],
+)
+def test_a_broker_that_is_silent_is_told_by_its_disk(dead: DiskCollection, reason: LogUnavailableReason) -> None:
     with asked(dead, snapshot=_with_answer(reason)) as source:
         assert isinstance(answer_of(source, 1), ReplicaLog)
 
@@ -482,21 +490,24 @@ def test_a_replica_that_its_disk_does_not_hold_has_lost_its_log(tmp_path: Path) 
     with asked(gone) as source:
         answer = answer_of(source, 1)
     assert isinstance(answer, LogUnavailable)
-    assert answer.reason is Unheard.STORAGE_ERROR
+    assert answer.reason is LogUnavailableReason.STORAGE_ERROR
     assert "connection refused; no such replica in" in answer.detail
     # Not so where it was not looked for.
     with asked(read(disk_at(tmp_path / "third", 1, "orders-0"), targets=("orders:0",))) as source:
         answer = answer_of(source, 1)
     assert isinstance(answer, LogUnavailable)
-    assert (answer.reason, answer.detail) == (Unheard.UNREACHABLE, "connection refused")
+    assert (answer.reason, answer.detail) == (LogUnavailableReason.UNREACHABLE, "connection refused")
 
 
 @pytest.mark.parametrize(
     ("error", "reason"),
-    [("Input/output error", Unheard.STORAGE_ERROR), ("Permission denied", Unheard.UNREACHABLE)],
+    [
+        ("Input/output error", LogUnavailableReason.STORAGE_ERROR),
+        ("Permission denied", LogUnavailableReason.UNREACHABLE),
+    ],
 )
 def test_a_directory_that_could_not_be_read_leaves_its_replicas_unknown(
-    tmp_path: Path, error: str, reason: Unheard
+    tmp_path: Path, error: str, reason: LogUnavailableReason
 ) -> None:
     found = read(disk_at(tmp_path / "data", 1, "orders-0"))
     broken = replace(found.directories[0], path="broken", error=error)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import UsageError
-from kelr.model import LogUnavailable, PartitionState, Selection, TopicPartition, Unheard, select
+from kelr.model import LogUnavailable, LogUnavailableReason, PartitionState, Selection, TopicPartition, select
 from kelr.sources.base import Page, Source, take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -138,7 +138,7 @@ def test_a_replica_nobody_knows_of_is_an_answer(source: Source) -> None:
     heard, unheard = source.replica_logs([moved])[moved.address]
     assert heard.replica == 2
     assert isinstance(unheard, LogUnavailable)
-    assert unheard.reason in {Unheard.NO_ADDRESS, Unheard.NOT_ASKED}
+    assert unheard.reason in {LogUnavailableReason.NO_ADDRESS, LogUnavailableReason.NOT_ASKED}
 
 
 def test_configs_of_a_topic_that_is_not_there_have_an_error(source: Source) -> None:

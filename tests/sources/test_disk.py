@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.errors import BadInputError, UsageError
-from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, TopicPartition, Unheard, select
+from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition, select
 from kelr.sources.disk import DiskCollection, many, open_partition, read_brokers, read_log_directories
 from kelr.sources.disk.epochs import EpochCache
 from kelr.sources.disk.files import (
@@ -355,7 +355,7 @@ def test_a_segment_that_cannot_be_read_is_a_storage_error(disk: Disk, monkeypatc
     found = read(disk)
     answer = found.logs[ORDERS].answer
     assert isinstance(answer, LogUnavailable)
-    assert (answer.reason, answer.replica) == (Unheard.STORAGE_ERROR, 1)
+    assert (answer.reason, answer.replica) == (LogUnavailableReason.STORAGE_ERROR, 1)
     assert "Input/output error" in answer.detail
     assert found.counts.unreadable == 1
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, TopicPartition, Unheard
+from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition
 from kelr.sources.disk import DiskLog, read_log_directories
 from tests.sources.disks import Disk, Run, batch, batches
 
@@ -142,7 +142,7 @@ def test_after_a_clean_shutdown_bytes_that_are_no_batch_make_the_end_unknown(
     disk.clean()
     answer = read(disk).answer
     assert isinstance(answer, LogUnavailable)
-    assert answer.reason is Unheard.ERROR
+    assert answer.reason is LogUnavailableReason.ERROR
     assert "after a clean shutdown" in answer.detail
 
 
@@ -427,7 +427,7 @@ def test_offsets_and_epochs_that_run_backwards_are_never_trusted(disk: Disk, sec
     replica.epochs((2, 0))
     answer = read(disk).answer
     assert isinstance(answer, LogUnavailable)
-    assert answer.reason is Unheard.ERROR
+    assert answer.reason is LogUnavailableReason.ERROR
     assert words in answer.detail
 
 

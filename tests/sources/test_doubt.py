@@ -18,13 +18,13 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Plan,
     ReplicaLog,
     Selection,
     Snapshot,
     TopicPartition,
-    Unheard,
 )
 from kelr.sources.base import Source
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
@@ -67,7 +67,9 @@ def doubt(
     found = doubted(state, log, others, running=running)
     if found is None:
         return None
-    assert found.answer.reason is (Unheard.LACKING if found.shows is Shows.STALE_OR_CUT else Unheard.DOUBTFUL)
+    assert found.answer.reason is (
+        LogUnavailableReason.LACKING if found.shows is Shows.STALE_OR_CUT else LogUnavailableReason.DOUBTFUL
+    )
     return found.answer.detail
 
 
@@ -291,8 +293,8 @@ def answered(log: ReplicaLog, source: str = LOG_DIRECTORY) -> ReplicaLog:
         (LED_BY_TWO, answered(SHORTER), set()),
         (replace(LED_BY_TWO, elr=(2,)), answered(OLD), set()),
         (replace(LED_BY_TWO, elr=(2,)), replace(answered(OLD), saved_high_watermark=45), {1}),
-        (LED_BY_TWO, LogUnavailable(1, Unheard.LACKING), {1}),
-        (LED_BY_TWO, LogUnavailable(1, Unheard.DOUBTFUL), set()),
+        (LED_BY_TWO, LogUnavailable(1, LogUnavailableReason.LACKING), {1}),
+        (LED_BY_TWO, LogUnavailable(1, LogUnavailableReason.DOUBTFUL), set()),
         (LED_BY_TWO, silent(1), set()),
     ],
 )
@@ -351,7 +353,7 @@ def test_a_broker_that_may_have_run_since_one_partition_was_read_may_have_run_si
     stale = (WAITS_FOR_ONE, on_disk(OLD, newest=0))
     answer = told_of(of_a_disk(stale, (LED_BY_TWO, on_disk(SHORTER)), directories=directories), LED_BY_TWO)
     assert isinstance(answer, LogUnavailable)
-    assert answer.reason is Unheard.DOUBTFUL
+    assert answer.reason is LogUnavailableReason.DOUBTFUL
     assert "what it holds of orders:0 may be from before its broker last ran, and so may this be" in answer.detail
     assert isinstance(told_of(of_a_disk(stale, (LED_BY_TWO, on_disk(WHOLE))), LED_BY_TWO), ReplicaLog)
     assert isinstance(told_of(of_a_disk(stale, (OTHER, on_disk(SHORTER, newest=2))), OTHER), ReplicaLog)

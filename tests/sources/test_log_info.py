@@ -17,10 +17,10 @@ from kelr.model import (
     Features,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     TopicPartition,
-    Unheard,
 )
 from kelr.protocol.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
 from kelr.protocol.messages import replica_log_info
@@ -320,14 +320,16 @@ def test_everything_is_answered_whatever_the_limit(
 def test_a_broker_that_answers_for_nothing_is_not_asked_for_ever(key: LogInfoKey) -> None:
     cluster = _many(5, limit=0)
     answers, _ = _read(cluster, key)
-    assert {answer.reason for answer in answers.values() if isinstance(answer, LogUnavailable)} == {Unheard.ERROR}
+    assert {answer.reason for answer in answers.values() if isinstance(answer, LogUnavailable)} == {
+        LogUnavailableReason.ERROR
+    }
     assert len(answers) == 5
     assert len(cluster.asked) <= 3 + 5
 
 
 def test_a_partition_that_is_left_out_is_an_error() -> None:
     assert _one(_cluster(leaves_out=frozenset({0}))) == LogUnavailable(
-        2, Unheard.ERROR, "the broker's answer leaves this partition out", NOW_MS
+        2, LogUnavailableReason.ERROR, "the broker's answer leaves this partition out", NOW_MS
     )
 
 
@@ -337,14 +339,14 @@ def test_a_partition_that_is_left_out_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("code", "reason", "detail"),
     [
-        (6, Unheard.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER"),
-        (100, Unheard.NOT_A_REPLICA, "UNKNOWN_TOPIC_ID"),
-        (56, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR"),
-        (INVALID_REQUEST, Unheard.ERROR, "INVALID_REQUEST"),
-        (999, Unheard.ERROR, "ERROR_CODE_999"),
+        (6, LogUnavailableReason.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER"),
+        (100, LogUnavailableReason.NOT_A_REPLICA, "UNKNOWN_TOPIC_ID"),
+        (56, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR"),
+        (INVALID_REQUEST, LogUnavailableReason.ERROR, "INVALID_REQUEST"),
+        (999, LogUnavailableReason.ERROR, "ERROR_CODE_999"),
     ],
 )
-def test_an_error_of_a_partition_is_a_reason(code: int, reason: Unheard, detail: str) -> None:
+def test_an_error_of_a_partition_is_a_reason(code: int, reason: LogUnavailableReason, detail: str) -> None:
     assert _one(_cluster(entry_error=code)) == LogUnavailable(2, reason, detail, NOW_MS)
 
 
@@ -354,7 +356,7 @@ def test_a_stale_answer_is_asked_again_and_never_used() -> None:
     cluster.logs[2, PARTITIONS[0].address].leader_epoch = 4
     answers, paused_s = _read(cluster, partitions=PARTITIONS[:1])
     assert answers[PARTITIONS[0].address] == LogUnavailable(
-        2, Unheard.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS
+        2, LogUnavailableReason.STALE, "the broker is at leader epoch 4, the partition at 5", NOW_MS
     )
     assert len(paused_s) == ATTEMPTS - 1
 
@@ -378,7 +380,7 @@ def test_a_broker_that_catches_up_is_heard() -> None:
 def test_an_answer_of_another_incarnation_than_the_registered_one_is_stale() -> None:
     assert _one(_cluster(), registered=7) == LOG
     assert _one(_cluster(), registered=6) == LogUnavailable(
-        2, Unheard.STALE, "answered with broker epoch 7; the broker is registered with 6", NOW_MS
+        2, LogUnavailableReason.STALE, "answered with broker epoch 7; the broker is registered with 6", NOW_MS
     )
 
 
@@ -402,7 +404,7 @@ def test_a_broker_that_restarts_all_the_time_is_not_heard() -> None:
     assert len(heard) <= 1
     stale = [answer for answer in answers.values() if isinstance(answer, LogUnavailable)]
     assert {(answer.reason, answer.detail) for answer in stale} == {
-        (Unheard.STALE, "the broker was restarted while it was asked")
+        (LogUnavailableReason.STALE, "the broker was restarted while it was asked")
     }
     assert len(paused_s) == ATTEMPTS - 1
 
@@ -427,7 +429,7 @@ def test_an_answer_that_the_epoch_history_denies_is_not_used(claimed: dict[str, 
     cluster.before = before
     answers, paused_s = _read(cluster, partitions=PARTITIONS[:1])
     assert answers[address] == LogUnavailable(
-        2, Unheard.ERROR, "what Fetch tells of its log end contradicts GetReplicaLogInfo", NOW_MS
+        2, LogUnavailableReason.ERROR, "what Fetch tells of its log end contradicts GetReplicaLogInfo", NOW_MS
     )
     assert len(paused_s) == ATTEMPTS - 1
 
@@ -468,12 +470,12 @@ def test_an_answer_of_no_broker_falls_back() -> None:
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
-        (Failure(FailureKind.UNREACHABLE, "connection refused"), Unheard.UNREACHABLE),
-        (Failure(FailureKind.TIMED_OUT, "no answer in time"), Unheard.TIMED_OUT),
-        (Failure(FailureKind.AUTHENTICATION, "wrong password"), Unheard.AUTHENTICATION_FAILED),
+        (Failure(FailureKind.UNREACHABLE, "connection refused"), LogUnavailableReason.UNREACHABLE),
+        (Failure(FailureKind.TIMED_OUT, "no answer in time"), LogUnavailableReason.TIMED_OUT),
+        (Failure(FailureKind.AUTHENTICATION, "wrong password"), LogUnavailableReason.AUTHENTICATION_FAILED),
     ],
 )
-def test_a_broker_that_is_silent_is_asked_nothing_else(failure: Failure, reason: Unheard) -> None:
+def test_a_broker_that_is_silent_is_asked_nothing_else(failure: Failure, reason: LogUnavailableReason) -> None:
     cluster = _cluster()
     cluster.before = lambda _node, _name: failure
     assert _one(cluster) == LogUnavailable(2, reason, failure.detail, NOW_MS)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from kelr.model import (
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Selection,
     TopicPartition,
-    Unheard,
 )
 from kelr.sources.base import Progress
 from kelr.sources.log_pages import read_logs
@@ -43,7 +43,7 @@ class LiveLike(MemorySource):
         if isinstance(answer, LogUnavailable):
             return answer
         if len(self.asked) > 1 and answer.replica == self._silent_at_second:
-            return LogUnavailable(answer.replica, Unheard.TIMED_OUT)
+            return LogUnavailable(answer.replica, LogUnavailableReason.TIMED_OUT)
         return answer if lineage else replace(answer, lineage=None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kelr.model import BrokerStatus, Decision, LogAnswer, LogUnavailable, ReplicaLog, Unheard, select
+from kelr.model import BrokerStatus, Decision, LogAnswer, LogUnavailable, LogUnavailableReason, ReplicaLog, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
@@ -56,7 +56,7 @@ def test_one_that_hangs_is_named_with_the_time_that_it_was_given() -> None:
     cluster.failures[3] = NO_ANSWER
     transport = Timed(cluster)
     answers = _source(transport, 30).replica_logs([LED], lineage=True)[LED.address]
-    assert answers[2] == LogUnavailable(3, Unheard.TIMED_OUT, "no answer within 5 s", NOW_MS)
+    assert answers[2] == LogUnavailable(3, LogUnavailableReason.TIMED_OUT, "no answer within 5 s", NOW_MS)
     assert isinstance(answers[1], ReplicaLog)
     assert transport.given[3] == [5]
 
@@ -118,7 +118,7 @@ def test_one_that_is_not_fenced_yet_is_waited_for_once() -> None:
 
 
 def test_a_saved_silence_is_nothing_to_wait_for() -> None:
-    silent = LogUnavailable(2, Unheard.TIMED_OUT, "no answer within 5 s", NOW_MS)
+    silent = LogUnavailable(2, LogUnavailableReason.TIMED_OUT, "no answer within 5 s", NOW_MS)
     saved = {LED.address: (SNAPSHOT.logs[LED.address][0], silent, SNAPSHOT.logs[LED.address][2])}
     source = Counting(replace(SNAPSHOT, logs=saved))
     (page,) = decide_partitions(source, select([str(LED.address)]), clock_ms=lambda: NOW_MS)

@@ -24,6 +24,7 @@ from kelr.model import (
     EpochEnd,
     Features,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Selection,
@@ -31,7 +32,6 @@ from kelr.model import (
     TopicConfig,
     TopicError,
     TopicPartition,
-    Unheard,
     select,
 )
 from kelr.sources import paging, snapshot_file
@@ -83,7 +83,9 @@ replica_logs = st.builds(
     last_epoch_error=st.none() | texts,
     last_stable_offset=st.none() | offsets,
 )
-answers = replica_logs | st.builds(LogUnavailable, ids, st.sampled_from(Unheard), texts, st.none() | offsets)
+answers = replica_logs | st.builds(
+    LogUnavailable, ids, st.sampled_from(LogUnavailableReason), texts, st.none() | offsets
+)
 states = st.builds(
     PartitionState,
     topic=topics,
@@ -419,7 +421,7 @@ def test_what_the_snapshot_does_not_hold_is_said_to_be_missing_there(path: Path)
     write_snapshot(replace(SNAPSHOT, logs={}), path)
     with SnapshotFileSource(path) as source:
         (answer, *_), *_ = source.replica_logs(PARTITIONS[:1]).values()
-        assert answer == LogUnavailable(1, Unheard.NOT_ASKED, "not in the snapshot")
+        assert answer == LogUnavailable(1, LogUnavailableReason.NOT_ASKED, "not in the snapshot")
         assert source.topic_configs(["absent"])["absent"].error == "not in the snapshot"
         assert source.taken_at_ms == NOW_MS
 

@@ -14,7 +14,7 @@ from kelr.commands.rescue_show import show_file
 from kelr.engine import KnownLogs
 from kelr.engine.planning.verification import findings
 from kelr.errors import PartlyDoneError
-from kelr.model import EpochEnd, LogUnavailable, Passed, ReplicaLog, TopicPartition, Unheard
+from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.hold_price import Cleared, HoldPrice
@@ -341,7 +341,7 @@ DISK_ROWS = (
     DiskRow(
         TopicPartition("orders", 1),
         None,
-        LogUnavailable(1, Unheard.STORAGE_ERROR, "input/output error"),
+        LogUnavailable(1, LogUnavailableReason.STORAGE_ERROR, "input/output error"),
         "/d/1/orders-1",
     ),
 )

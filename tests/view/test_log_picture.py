@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from kelr.engine import decide
 from kelr.engine.logs import agreement
-from kelr.model import ElectionType, EpochEnd, LogAnswer, LogUnavailable, ReplicaLog, Snapshot, TopicPartition, Unheard
+from kelr.model import (
+    ElectionType,
+    EpochEnd,
+    LogAnswer,
+    LogUnavailable,
+    LogUnavailableReason,
+    ReplicaLog,
+    Snapshot,
+    TopicPartition,
+)
 from kelr.view.log_bars import Holds, LogBars, log_bars
 from kelr.view.log_cells import ASCII, BLOCKS, Ink, picture
 from kelr.view.log_picture import ink_for, picture_texts
@@ -69,7 +78,7 @@ def logs(draw: st.DrawFn) -> tuple[LogAnswer, ...]:
     found: list[LogAnswer] = []
     for replica in STATE.replicas:
         if draw(st.integers(0, 5)) == 0:
-            found.append(LogUnavailable(replica, Unheard.TIMED_OUT, "no answer"))
+            found.append(LogUnavailable(replica, LogUnavailableReason.TIMED_OUT, "no answer"))
             continue
         start = draw(st.sampled_from((0, 0, 7, 60)))
         lineage, end = [], 0

@@ -19,11 +19,11 @@ from kelr.model import (
     HoldDown,
     HoldReason,
     LogUnavailable,
+    LogUnavailableReason,
     Loss,
     NotPlanned,
     Plan,
     Situation,
-    Unheard,
     Unplanned,
 )
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
@@ -401,7 +401,7 @@ def test_whom_one_partition_wants_back_is_started_once_another_has_learnt_what_i
 def test_where_a_partition_keeps_a_broker_down_until_its_disk_is_read_no_leader_is_waited_for() -> None:
     """Partition 0 gets none while 1 is down and its disk is not read again; partition 1 waits for 1."""
     state, cluster = leaderless((3, 1, 2), elr=(1,)), cluster_of(live=(2, 3), fenced=(1,))
-    lacking = LogUnavailable(1, Unheard.LACKING, "its disk is not believed")
+    lacking = LogUnavailable(1, LogUnavailableReason.LACKING, "its disk is not believed")
     live = (log_of(3, (0, 116)), log_of(2, (0, 135), hw=120))
     contested = Contested()
     contested.add(decision(state, cluster, (*live, lacking)))

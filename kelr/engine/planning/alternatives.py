@@ -8,7 +8,7 @@ from kelr.engine.advice.returns import rescue_of_return, while_others_are_down
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.hold import who_is_elected
 from kelr.engine.planning.subject import Subject
-from kelr.model import Alternative, ElectedBy, ElectionType, Forecast, Grade, Loss, Unheard
+from kelr.model import Alternative, ElectedBy, ElectionType, Forecast, Grade, LogUnavailableReason, Loss
 
 
 def alternatives_of(subject: Subject, choice: Choice) -> tuple[Alternative, ...]:
@@ -89,4 +89,4 @@ def _what_follows(subject: Subject, forecast: Forecast) -> str:
 
 def _directory_failed(subject: Subject, replica: int | None) -> bool:
     silence = None if replica is None else subject.case.logs.unheard.get(replica)
-    return silence is not None and silence.reason is Unheard.STORAGE_ERROR
+    return silence is not None and silence.reason is LogUnavailableReason.STORAGE_ERROR

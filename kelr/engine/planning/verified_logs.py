@@ -13,16 +13,23 @@ from kelr.model import (
     Finding,
     LogEvidence,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Passed,
     PlannedElection,
     ReplicaLog,
     Truncation,
-    Unheard,
 )
 
 _PASSING = frozenset(
-    {Unheard.STALE, Unheard.TIMED_OUT, Unheard.UNREACHABLE, Unheard.NOT_A_REPLICA, Unheard.NO_ADDRESS, Unheard.ERROR}
+    {
+        LogUnavailableReason.STALE,
+        LogUnavailableReason.TIMED_OUT,
+        LogUnavailableReason.UNREACHABLE,
+        LogUnavailableReason.NOT_A_REPLICA,
+        LogUnavailableReason.NO_ADDRESS,
+        LogUnavailableReason.ERROR,
+    }
 )
 """Silences that may end by themselves."""
 

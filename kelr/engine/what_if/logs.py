@@ -15,11 +15,11 @@ from kelr.model import (
     LOG_DIRECTORY,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicPartition,
-    Unheard,
 )
 
 Logs = Mapping[TopicPartition, tuple[LogAnswer, ...]]
@@ -51,7 +51,7 @@ def returned(logs: Logs, broker: int, *, clean: bool) -> Logs:
     """
 
     def back(answer: LogAnswer) -> LogAnswer:
-        if isinstance(answer, LogUnavailable) and answer.reason is Unheard.STORAGE_ERROR:
+        if isinstance(answer, LogUnavailable) and answer.reason is LogUnavailableReason.STORAGE_ERROR:
             return answer
         if isinstance(answer, ReplicaLog) and answer.source == LOG_DIRECTORY:
             return replace(answer, broker_epoch=None, source=f"{LOG_DIRECTORY}, then started", unclean_shutdown=None)
@@ -67,7 +67,12 @@ def returned(logs: Logs, broker: int, *, clean: bool) -> Logs:
 
 
 _STILL_UNHEARD = frozenset(
-    {Unheard.NOT_ASKED, Unheard.NOT_AUTHORIZED, Unheard.AUTHENTICATION_FAILED, Unheard.UNSUPPORTED}
+    {
+        LogUnavailableReason.NOT_ASKED,
+        LogUnavailableReason.NOT_AUTHORIZED,
+        LogUnavailableReason.AUTHENTICATION_FAILED,
+        LogUnavailableReason.UNSUPPORTED,
+    }
 )
 
 
@@ -76,7 +81,9 @@ def directory_lost(logs: Logs, broker: int) -> Logs:
     return _of_broker(
         logs,
         broker,
-        lambda answer: LogUnavailable(answer.replica, Unheard.STORAGE_ERROR, "imagined: its directory failed"),
+        lambda answer: LogUnavailable(
+            answer.replica, LogUnavailableReason.STORAGE_ERROR, "imagined: its directory failed"
+        ),
     )
 
 
@@ -88,7 +95,7 @@ def _of_broker(logs: Logs, broker: int, become: Callable[[LogAnswer], LogAnswer]
 
 
 def _unknown(answer: LogAnswer, why: str) -> LogUnavailable:
-    return LogUnavailable(answer.replica, Unheard.NOT_ASKED, f"imagined: {why}")
+    return LogUnavailable(answer.replica, LogUnavailableReason.NOT_ASKED, f"imagined: {why}")
 
 
 def after_changes(logs: Logs, changes: Sequence[Change], state: ControllerState, arrived: int | None) -> Logs:

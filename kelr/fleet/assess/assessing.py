@@ -20,7 +20,7 @@ from kelr.fleet.assess.shapes import STATE as STATE_SHAPE
 from kelr.fleet.assess.spreading import Spread, spread
 from kelr.fleet.assess.sums import Sums, count, sums
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS, ASSESSMENTS, NOW
-from kelr.model import LOG_DIRECTORY, SAVED, BrokerStatus, ConfigSource, Unheard
+from kelr.model import LOG_DIRECTORY, SAVED, BrokerStatus, ConfigSource, LogUnavailableReason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -169,7 +169,7 @@ def _without_words(log: Column) -> Column:
     """A log as `kelr.engine.patterns` has it, stale where its broker has been registered anew since."""
     registered = fn.try_element_at("epochs", log["replica"])
     stale = log["unheard"].isNull() & (log["broker_epoch"] != registered)
-    unheard = fn.when(stale, str(Unheard.STALE)).otherwise(log["unheard"])
+    unheard = fn.when(stale, str(LogUnavailableReason.STALE)).otherwise(log["unheard"])
     values = {
         "replica": _place(log["replica"]),
         "unheard": unheard,

@@ -33,12 +33,12 @@ from kelr.model import (
     Grade,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _config(row: Mapping[str, Any]) -> TopicConfig:
 def _log(row: Mapping[str, Any]) -> LogAnswer:
     unclean_shutdown = None if row["clean_shutdown"] is None else not row["clean_shutdown"]
     if row["unheard"] is not None:
-        return LogUnavailable(row["replica"], Unheard(row["unheard"]), unclean_shutdown=unclean_shutdown)
+        return LogUnavailable(row["replica"], LogUnavailableReason(row["unheard"]), unclean_shutdown=unclean_shutdown)
     lineage = row["lineage"]
     return ReplicaLog(
         replica=row["replica"],

@@ -42,7 +42,7 @@ from kelr.fleet.generate.plan import (
     made_id,
 )
 from kelr.fleet.generate.truth import Truth
-from kelr.model import LOG_DIRECTORY, LogAnswer, LogUnavailable, TopicPartition, Unheard
+from kelr.model import LOG_DIRECTORY, LogAnswer, LogUnavailable, LogUnavailableReason, TopicPartition
 from kelr.replay.image import MetadataImage, TopicOnRecord
 from kelr.replay.records import At, BrokerOnRecord
 from kelr.replay.snapshots import snapshot_of_image
@@ -277,7 +277,7 @@ def save_snapshot_of(cluster: Cluster, ends: LogEnds, path: Path) -> None:
             logs[TopicPartition(topic.name, one.number)] = tuple(
                 found[replica]
                 if cluster.live(replica)
-                else LogUnavailable(replica, Unheard.UNREACHABLE, "connection refused", cluster.now_ms)
+                else LogUnavailable(replica, LogUnavailableReason.UNREACHABLE, "connection refused", cluster.now_ms)
                 for replica in one.form.state.replicas
             )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,11 +22,11 @@ from kelr.model import (
     BrokerStatus,
     ConfigSource,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.partition_map import PartitionMap
@@ -117,9 +117,15 @@ def from_snapshot(
 def _unreachable(snapshot: Snapshot) -> set[int]:
     """Brokers that could not be reached for a single log: their process has ended, whatever the controller knows."""
     answers = [answer for found in snapshot.logs.values() for answer in found]
-    silent = {one.replica for one in answers if isinstance(one, LogUnavailable) and one.reason is Unheard.UNREACHABLE}
+    silent = {
+        one.replica
+        for one in answers
+        if isinstance(one, LogUnavailable) and one.reason is LogUnavailableReason.UNREACHABLE
+    }
     told = {
-        one.replica for one in answers if not (isinstance(one, LogUnavailable) and one.reason is Unheard.UNREACHABLE)
+        one.replica
+        for one in answers
+        if not (isinstance(one, LogUnavailable) and one.reason is LogUnavailableReason.UNREACHABLE)
     }
     return silent - told
 
@@ -311,7 +317,7 @@ def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: 
             f" {_listed(names)}"
         )
     storage = sum(
-        isinstance(answer, LogUnavailable) and answer.reason is Unheard.STORAGE_ERROR
+        isinstance(answer, LogUnavailable) and answer.reason is LogUnavailableReason.STORAGE_ERROR
         for answers in snapshot.logs.values()
         for answer in answers
     )

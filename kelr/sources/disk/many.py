@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from kelr.model import LogUnavailable, TopicPartition, Unheard
+from kelr.model import LogUnavailable, LogUnavailableReason, TopicPartition
 from kelr.sources.disk.collection import SOURCE, DiskLog
 from kelr.sources.disk.partition import Circumstances, PartitionDirectory
 
@@ -75,7 +75,7 @@ def read_replica(replica: Replica, clock_ms: Callable[[], int]) -> DiskLog:
         return PartitionDirectory(replica.path, replica.address).read(replica.around, clock_ms())
     except OSError as error:
         detail = f"{SOURCE}: {error.filename or replica.path}: {error.strerror or error}"
-        why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
+        why = LogUnavailableReason.ERROR if isinstance(error, PermissionError) else LogUnavailableReason.STORAGE_ERROR
         answer = LogUnavailable(replica.around.broker, why, detail, clock_ms())
         return DiskLog(replica.address, None, answer, replica.path)
 

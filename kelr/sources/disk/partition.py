@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kelr.errors import BadInputError, UsageError
-from kelr.model import LogUnavailable, ReplicaLog, TopicPartition, Unheard
+from kelr.model import LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition
 from kelr.sources.disk.collection import SOURCE, DiskLog
 from kelr.sources.disk.epochs import EpochCache
 from kelr.sources.disk.files import GarbledError, read_leader_epochs, read_topic_id
@@ -389,10 +389,12 @@ class PartitionDirectory:
             newest = epochs.latest  # before the log's batches and its end change them
             log, behind, fits = self._log(around, read_at_ms, notes, epochs, fits=fits)
         except UnreadableError as error:
-            unread = LogUnavailable(around.broker, Unheard.ERROR, f"{SOURCE}: {error}", read_at_ms)
+            unread = LogUnavailable(around.broker, LogUnavailableReason.ERROR, f"{SOURCE}: {error}", read_at_ms)
         except OSError as error:
             detail = f"{SOURCE}: {error.filename or self.path}: {error.strerror or error}"
-            why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
+            why = (
+                LogUnavailableReason.ERROR if isinstance(error, PermissionError) else LogUnavailableReason.STORAGE_ERROR
+            )
             unread = LogUnavailable(around.broker, why, detail, read_at_ms)
         else:
             saved = _not_negative((around.checkpoints.high_watermarks or {}).get(self.address))

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from kelr.model import EpochEnd, LogUnavailable, ReplicaLog, TopicPartition, Unheard
+from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition
 from kelr.sources.disk.collection import SOURCE, DiskLog
 from kelr.sources.disk.many import Replica, read_replica
 from kelr.sources.disk.partition import Checkpoints, Circumstances
@@ -197,7 +197,7 @@ def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
     said, topic_id, notes, bytes_behind, newest_epoch, saved = told
     broker = replica.around.broker
     if len(said) == 2:
-        answer: ReplicaLog | LogUnavailable = LogUnavailable(broker, Unheard(said[0]), said[1], read_at_ms)
+        answer: ReplicaLog | LogUnavailable = LogUnavailable(broker, LogUnavailableReason(said[0]), said[1], read_at_ms)
     else:
         log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch, local_start = said
         answer = ReplicaLog(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kelr.engine.words import joined
 from kelr.errors import BadInputError, UsageError
-from kelr.model import LogUnavailable, ReplicaLog, Selection, TopicPartition, Unheard
+from kelr.model import LogUnavailable, LogUnavailableReason, ReplicaLog, Selection, TopicPartition
 from kelr.sources.base import Progress
 from kelr.sources.disk.collection import (
     SOURCE,
@@ -334,7 +334,7 @@ def _both(one: DiskLog, other: DiskLog) -> DiskLog:
     """A replica that is in two log directories: Kafka does not start with it, and which of the two counts is not known
     (`LogManager.loadLog`)."""
     detail = f"{SOURCE}: it is in two log directories, {one.directory} and {other.directory}: Kafka does not start"
-    answer = LogUnavailable(one.answer.replica, Unheard.ERROR, detail, one.answer.read_at_ms)
+    answer = LogUnavailable(one.answer.replica, LogUnavailableReason.ERROR, detail, one.answer.read_at_ms)
     return DiskLog(one.address, None, answer, one.directory, (*one.notes, *other.notes))
 
 

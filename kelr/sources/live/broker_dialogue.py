@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from kelr.model import LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import LogAnswer, LogUnavailable, LogUnavailableReason, PartitionState, ReplicaLog, TopicPartition
 from kelr.sources.live import requests
 from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
 from kelr.sources.live.failures import REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, with_acl
@@ -103,7 +103,7 @@ class BrokerDialogue:
             if not pending:
                 break
         for partition in self._of_another_incarnation():
-            self._not_heard(partition, Unheard.STALE, "the broker was restarted while it was asked")
+            self._not_heard(partition, LogUnavailableReason.STALE, "the broker was restarted while it was asked")
         yield from self._learn_remote()
         self._report(len(pending))
         return {address: self._answers[address] for address in self._partitions}
@@ -165,7 +165,7 @@ class BrokerDialogue:
         if self._failure is not None:
             # A connection that broke may have been an idle one that the broker closed; a slow broker stays slow.
             return self._failure.kind is FailureKind.UNREACHABLE and self._failure.detail != REFUSED
-        return answer.reason is Unheard.STALE or answer.detail in _AGAIN or address in self._again
+        return answer.reason is LogUnavailableReason.STALE or answer.detail in _AGAIN or address in self._again
 
     def _ends(self, batch: Sequence[PartitionState]) -> Dialogue[Ends]:
         """A log end, or why there is none, for each partition."""
@@ -225,13 +225,13 @@ class BrokerDialogue:
         for address, end in held.items():
             error, position = errors.get(address), positions.get(address)
             if error == _CONTRADICTED or (end.tells_epoch and isinstance(position, Above)):
-                self._not_heard(end.partition, Unheard.ERROR, _CONTRADICTED)
+                self._not_heard(end.partition, LogUnavailableReason.ERROR, _CONTRADICTED)
                 self._again.add(address)
                 continue
             log = self._log(end, searches[address].result(), error, position)
             impossible = _impossible(log)
             if impossible is not None:
-                self._not_heard(end.partition, Unheard.ERROR, impossible)
+                self._not_heard(end.partition, LogUnavailableReason.ERROR, impossible)
                 self._again.add(address)  # a log that was truncated between two answers looks so once
                 continue
             self._answers[address] = log
@@ -285,7 +285,7 @@ class BrokerDialogue:
     def _log_info_name(self) -> str:
         return "" if self._log_info is None else str(self._log_info.key)
 
-    def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
+    def _not_heard(self, partition: PartitionState, reason: LogUnavailableReason, detail: str) -> None:
         self._answers[partition.address] = LogUnavailable(self.broker, reason, detail, self._clock_ms())
 
 

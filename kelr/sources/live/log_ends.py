@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.model import PartitionState, TopicPartition, Unheard
+from kelr.model import LogUnavailableReason, PartitionState, TopicPartition
 from kelr.protocol.error_codes import error_name
 from kelr.sources.live import requests
 from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC
@@ -14,21 +14,21 @@ from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Mes
 LIST_OFFSETS = "ListOffsets"
 
 _UNHEARD_BY_ERROR = {
-    "NOT_LEADER_OR_FOLLOWER": Unheard.NOT_A_REPLICA,
-    UNKNOWN_TOPIC: Unheard.NOT_A_REPLICA,
-    "UNKNOWN_TOPIC_ID": Unheard.NOT_A_REPLICA,
-    "KAFKA_STORAGE_ERROR": Unheard.STORAGE_ERROR,
-    TOPIC_UNAUTHORIZED: Unheard.NOT_AUTHORIZED,
-    CLUSTER_UNAUTHORIZED: Unheard.NOT_AUTHORIZED,
-    "REQUEST_TIMED_OUT": Unheard.TIMED_OUT,
-    "UNSUPPORTED_VERSION": Unheard.UNSUPPORTED,
+    "NOT_LEADER_OR_FOLLOWER": LogUnavailableReason.NOT_A_REPLICA,
+    UNKNOWN_TOPIC: LogUnavailableReason.NOT_A_REPLICA,
+    "UNKNOWN_TOPIC_ID": LogUnavailableReason.NOT_A_REPLICA,
+    "KAFKA_STORAGE_ERROR": LogUnavailableReason.STORAGE_ERROR,
+    TOPIC_UNAUTHORIZED: LogUnavailableReason.NOT_AUTHORIZED,
+    CLUSTER_UNAUTHORIZED: LogUnavailableReason.NOT_AUTHORIZED,
+    "REQUEST_TIMED_OUT": LogUnavailableReason.TIMED_OUT,
+    "UNSUPPORTED_VERSION": LogUnavailableReason.UNSUPPORTED,
 }
 UNHEARD_BY_FAILURE = {
-    FailureKind.UNREACHABLE: Unheard.UNREACHABLE,
-    FailureKind.TIMED_OUT: Unheard.TIMED_OUT,
-    FailureKind.AUTHENTICATION: Unheard.AUTHENTICATION_FAILED,
-    FailureKind.UNSUPPORTED: Unheard.UNSUPPORTED,
-    FailureKind.GARBLED: Unheard.ERROR,
+    FailureKind.UNREACHABLE: LogUnavailableReason.UNREACHABLE,
+    FailureKind.TIMED_OUT: LogUnavailableReason.TIMED_OUT,
+    FailureKind.AUTHENTICATION: LogUnavailableReason.AUTHENTICATION_FAILED,
+    FailureKind.UNSUPPORTED: LogUnavailableReason.UNSUPPORTED,
+    FailureKind.GARBLED: LogUnavailableReason.ERROR,
 }
 
 
@@ -52,7 +52,7 @@ class End:
 class NoEnd:
     """Why there is no log end."""
 
-    reason: Unheard
+    reason: LogUnavailableReason
     detail: str
 
 
@@ -61,7 +61,7 @@ Ends = dict[TopicPartition, End | NoEnd]
 
 def refusal(error: str) -> NoEnd:
     """A partition's error, by its name."""
-    return NoEnd(_UNHEARD_BY_ERROR.get(error, Unheard.ERROR), error)
+    return NoEnd(_UNHEARD_BY_ERROR.get(error, LogUnavailableReason.ERROR), error)
 
 
 def behind(partition: PartitionState, leader_epoch: int | None) -> NoEnd | None:
@@ -69,7 +69,8 @@ def behind(partition: PartitionState, leader_epoch: int | None) -> NoEnd | None:
     if leader_epoch is None or leader_epoch >= partition.leader_epoch:
         return None
     return NoEnd(
-        Unheard.STALE, f"the broker is at leader epoch {leader_epoch}, the partition at {partition.leader_epoch}"
+        LogUnavailableReason.STALE,
+        f"the broker is at leader epoch {leader_epoch}, the partition at {partition.leader_epoch}",
     )
 
 
@@ -122,7 +123,7 @@ def _by_address(answer: Message) -> dict[TopicPartition, Message]:
 def _end(partition: PartitionState, found: Mapping[TopicPartition, Message]) -> End | NoEnd:
     answer = found.get(partition.address)
     if answer is None:
-        return NoEnd(Unheard.ERROR, "the broker's answer leaves this partition out")
+        return NoEnd(LogUnavailableReason.ERROR, "the broker's answer leaves this partition out")
     error = error_name(answer.error_code)
     if error != NONE or answer.offset < 0:
         return refusal(error)

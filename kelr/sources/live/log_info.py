@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from kelr.model import PartitionState, Unheard
+from kelr.model import LogUnavailableReason, PartitionState
 from kelr.protocol.dialects import REQUEST_LIMIT_REACHED, Dialect
 from kelr.protocol.error_codes import error_name
 from kelr.sources.live.decode import topic_id_uuid
@@ -82,7 +82,9 @@ class LogInfoReader:
             elif len(batch) > 1:
                 self._batch = len(batch) // 2
             else:
-                found[batch[0].address] = NoEnd(Unheard.ERROR, "the broker answers for no partition at all")
+                found[batch[0].address] = NoEnd(
+                    LogUnavailableReason.ERROR, "the broker answers for no partition at all"
+                )
                 pending = pending[1:]
         return found
 
@@ -102,14 +104,16 @@ class LogInfoReader:
             return {}
         if self.registered_epoch is not None and self.epoch != self.registered_epoch:
             stale = f"answered with broker epoch {self.epoch}; the broker is registered with {self.registered_epoch}"
-            return {one.address: NoEnd(Unheard.STALE, stale) for one in batch}
+            return {one.address: NoEnd(LogUnavailableReason.STALE, stale) for one in batch}
         more = self.key.dialect is Dialect.PATCH and answer.has_more_replica_log_info
         settled: Ends = {}
         over_the_limit = False
         for partition in batch:
             entry = entries.get((topic_id_uuid(partition.topic_id or ""), partition.partition))
             if entry is None and not more:
-                settled[partition.address] = NoEnd(Unheard.ERROR, "the broker's answer leaves this partition out")
+                settled[partition.address] = NoEnd(
+                    LogUnavailableReason.ERROR, "the broker's answer leaves this partition out"
+                )
             elif entry is None or error_name(entry.error_code) == REQUEST_LIMIT_REACHED:
                 over_the_limit = True
             else:
@@ -123,7 +127,7 @@ class LogInfoReader:
         if error != NONE:
             return refusal(error)
         if entry.log_end_offset < 0 or entry.current_leader_epoch < 0 or entry.last_written_leader_epoch < -1:
-            return NoEnd(Unheard.ERROR, "the broker's answer holds numbers that no log has")
+            return NoEnd(LogUnavailableReason.ERROR, "the broker's answer holds numbers that no log has")
         stale = behind(partition, entry.current_leader_epoch)
         return stale or End(
             partition,

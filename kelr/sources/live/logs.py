@@ -15,10 +15,10 @@ from kelr.model import (
     Cluster,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     TopicPartition,
-    Unheard,
 )
 from kelr.sources.base import Progress
 from kelr.sources.live import requests
@@ -100,7 +100,9 @@ class LogReader:
         if known is not None and known.host is not None and known.port is not None:
             return {}
         detail = _NO_ADDRESS.get(self._cluster.status(broker), "the cluster does not tell where this broker is")
-        return {partition.address: LogUnavailable(broker, Unheard.NO_ADDRESS, detail) for partition in hosted}
+        return {
+            partition.address: LogUnavailable(broker, LogUnavailableReason.NO_ADDRESS, detail) for partition in hosted
+        }
 
     def _dialogue(
         self, broker: int, hosted: Sequence[PartitionState], *, lineage: bool, report: Callable[[int], None]

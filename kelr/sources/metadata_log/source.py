@@ -9,12 +9,12 @@ from kelr.model import (
     Cluster,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     RecoveryQuorum,
     Selection,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.replay.snapshots import Described, cluster_of_image, first_partition_replicas
 from kelr.sources.base import CUT_SHORT, Closes, Page, Progress
@@ -124,7 +124,7 @@ class MetadataLogSource(Closes):
             progress(len(partitions), len(partitions))
         return {
             partition.address: tuple(
-                LogUnavailable(replica, Unheard.NOT_ASKED, NO_LOGS) for replica in partition.replicas
+                LogUnavailable(replica, LogUnavailableReason.NOT_ASKED, NO_LOGS) for replica in partition.replicas
             )
             for partition in partitions
         }

@@ -28,13 +28,13 @@ from kelr.model import (
     EpochEnd,
     LogAnswer,
     LogUnavailable,
+    LogUnavailableReason,
     PartitionState,
     ReplicaLog,
     Selection,
     Snapshot,
     TopicConfig,
     TopicPartition,
-    Unheard,
 )
 from kelr.protocol.dialects import Dialect
 from kelr.simulation.logs import Acks
@@ -183,7 +183,7 @@ def logs_told(draw: st.DrawFn) -> tuple[ReplicaLog, ...]:
 @examples(100)
 @given(logs_told(), st.integers(0, 3))
 def test_logs_end_and_part_where_they_were_read_to(logs: tuple[ReplicaLog, ...], blind: int) -> None:
-    silent = LogUnavailable(blind, Unheard.UNREACHABLE)
+    silent = LogUnavailable(blind, LogUnavailableReason.UNREACHABLE)
     answers = tuple(silent if one.replica == blind else one for one in logs)
     world = world_of(leaderless(*answers, live=(1, 2, 3), fenced=()))
     made = world.running.cluster.replication[ORDERS].logs
@@ -201,7 +201,7 @@ def test_logs_end_and_part_where_they_were_read_to(logs: tuple[ReplicaLog, ...],
 
 
 def test_a_replica_that_was_not_heard_holds_what_is_committed_where_a_set_names_it() -> None:
-    gone = LogUnavailable(1, Unheard.UNREACHABLE)
+    gone = LogUnavailable(1, LogUnavailableReason.UNREACHABLE)
     logs = (gone, log(2, 135, (3, 110), (5, 135), hw=116), log(3, 112, (3, 110), (5, 112), hw=112))
     for elr, end in (((1,), 116), ((), 112)):
         snapshot = leaderless(*logs, elr=elr, last_known_elr=())
@@ -249,7 +249,11 @@ def test_logs_that_tell_only_their_last_epoch_are_as_those_that_tell_more() -> N
 
 def test_the_rehearsal_goes_on_by_the_rules_that_are_asked_for() -> None:
     """What the whole KIP would have done with the incident of released Kafka."""
-    logs = (LogUnavailable(1, Unheard.UNREACHABLE), log(2, 135, (5, 135), hw=116), log(3, 116, (5, 116), hw=116))
+    logs = (
+        LogUnavailable(1, LogUnavailableReason.UNREACHABLE),
+        log(2, 135, (5, 135), hw=116),
+        log(3, 116, (5, 116), hw=116),
+    )
     snapshot = leaderless(*logs, elr=(), last_known_elr=(1, 2))
     world = world_of(snapshot, rules="kip966-balanced")
     assert any("kip966-balanced" in sentence for sentence in world.assumptions)
@@ -326,7 +330,7 @@ def rehearsed(snapshot: Snapshot, *, rules: str | None = None, log_info: Dialect
 @pytest.mark.parametrize("name", ["the sample", "two logs part", "a topic with gaps"])
 def test_kelr_reads_from_the_rehearsal_what_it_read_from_the_cluster(name: str) -> None:
     """The same decision, from the snapshot and from a snapshot of its rehearsal taken over the wire."""
-    gone = LogUnavailable(1, Unheard.UNREACHABLE)
+    gone = LogUnavailable(1, LogUnavailableReason.UNREACHABLE)
     parted = leaderless(gone, log(2, 135, (3, 110), (5, 135), hw=116), log(3, 118, (3, 118), hw=112))
     snapshot = {
         "the sample": SNAPSHOT,
@@ -370,7 +374,7 @@ def test_topics_of_different_recovery_strategies_keep_them() -> None:
 
 def test_an_incident_of_production_is_rehearsed_to_its_end_under_the_rules_to_come() -> None:
     """The brokers come back, the Unclean Recovery Manager asks them over the wire, and the longest log is elected."""
-    gone = LogUnavailable(1, Unheard.UNREACHABLE)
+    gone = LogUnavailable(1, LogUnavailableReason.UNREACHABLE)
     snapshot = leaderless(
         gone, log(2, 135, (5, 135), hw=116), log(3, 116, (5, 116), hw=116), elr=(), last_known_elr=(1, 2)
     )

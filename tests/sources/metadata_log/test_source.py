@@ -10,7 +10,7 @@ import pytest
 
 from kelr.errors import BadInputError, UsageError
 from kelr.lab.simulated.contents import NewRecord, encoded, placed
-from kelr.model import BrokerStatus, LogUnavailable, Selection, Unheard, select
+from kelr.model import BrokerStatus, LogUnavailable, LogUnavailableReason, Selection, select
 from kelr.model.cluster import ConfigSource
 from kelr.sources.base import take_snapshot
 from kelr.sources.metadata_log.log import open_metadata_log
@@ -184,7 +184,7 @@ def test_what_the_log_tells_and_what_it_does_not(tmp_path: Path) -> None:
     assert (state.elr, state.last_known_elr, state.offline_replicas) == (None, None, (3,))
     assert snapshot.first_partition_replicas == {"orders": 3}
     assert snapshot.logs[state.address] == tuple(
-        LogUnavailable(replica, Unheard.NOT_ASKED, "the metadata log says nothing of what replicas hold")
+        LogUnavailable(replica, LogUnavailableReason.NOT_ASKED, "the metadata log says nothing of what replicas hold")
         for replica in (1, 2, 3)
     )
     orders, payments = (source_config for _, source_config in sorted(_configs(tmp_path / "n").items()))
