@@ -57,7 +57,7 @@ class Alike:
     """Of the run that elects by itself now."""
 
 
-class WaysToStand:
+class DecisionCache:
     """The ways in which partitions of one snapshot stand, under one rule set."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
-from kelr.engine.alike import Alike, WaysToStand
+from kelr.engine.alike import Alike, DecisionCache
 from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.engine.situation import effective_min_isr
 from kelr.model import (
@@ -209,7 +209,7 @@ def is_added_again(state: PartitionState, replica: int, rules: RuleSet) -> bool:
     return added and replica in (state.elr or ()) and not rules.kip966
 
 
-def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: WaysToStand | None = None) -> Case:
+def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: DecisionCache | None = None) -> Case:
     """Prepare one partition of a snapshot.
 
     Args:

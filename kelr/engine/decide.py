@@ -11,7 +11,7 @@ from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.advice.recovery import advise_under_kip966
 from kelr.engine.advice.table import advise
 from kelr.engine.advice.unclean_past import unclean_past
-from kelr.engine.alike import WaysToStand
+from kelr.engine.alike import DecisionCache
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
@@ -113,7 +113,7 @@ def decide_all(
         well_too: False leaves out those that are well (`_is_well`): nothing more is found out about them.
     """
     own, chosen = _rules(snapshot, rules)
-    ways = WaysToStand()
+    ways = DecisionCache()
     for state in snapshot.partitions if partitions is None else partitions:
         case = case_of(snapshot, state, chosen.rules, ways)
         if well_too or not _is_well(case):

@@ -58,7 +58,7 @@ def _is_undecided(case: Case, replica: int, due: int) -> bool:
 
 def change_now(case: Case) -> Change:
     """The run that elects by itself now."""
-    # The KIP's manager looks at logs, and never finds its runs among those of others (`WaysToStand.of`).
+    # The KIP's manager looks at logs, and never finds its runs among those of others (`DecisionCache.of`).
     return case.alike.runs.get(None, lambda: run_now(case))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, RULE_SETS, RuleSet, change
 from kelr.engine import alike, decide, decide_all
-from kelr.engine.alike import Alike, WaysToStand
+from kelr.engine.alike import Alike, DecisionCache
 from kelr.engine.logs import KnownLogs
 from kelr.model import (
     ConfigSource,
@@ -154,7 +154,7 @@ def found_once(decision: Decision) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("name", sorted({field.name for field in fields(PartitionState)} - NO_PART_OF_IT))
 def test_states_stand_alike_only_where_all_but_names_and_epochs_is_the_same(name: str) -> None:
-    ways = WaysToStand()
+    ways = DecisionCache()
 
     def of(state: PartitionState) -> Alike:
         return ways.of(state, KNOWN, ELR_4_3, 2, KnownLogs())
@@ -167,7 +167,7 @@ def test_states_stand_alike_only_where_all_but_names_and_epochs_is_the_same(name
 
 def test_ways_to_stand_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alike, "MOST_REMEMBERED", 2)
-    ways = WaysToStand()
+    ways = DecisionCache()
 
     def of(leader: int) -> Alike:
         return ways.of(replace(ALONE, leader=leader), KNOWN, ELR_4_3, 2, KnownLogs())

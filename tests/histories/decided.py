@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from kelr.controller import ChosenRules, RuleSet
-from kelr.engine.alike import WaysToStand
+from kelr.engine.alike import DecisionCache
 from kelr.engine.case import Case
 from kelr.model import Decision, PartitionState, Snapshot
 
@@ -28,7 +28,7 @@ class Decided:
     def __enter__(self) -> None:
         case_of, decide = self._before = _ENGINE.case_of, _ENGINE._decide
 
-        def known_case(snapshot: Snapshot, state: PartitionState, rules: RuleSet, *_: WaysToStand) -> Case:
+        def known_case(snapshot: Snapshot, state: PartitionState, rules: RuleSet, *_: DecisionCache) -> Case:
             key = _key(snapshot, state, rules)
             if key not in _cases:
                 if len(_cases) >= _MOST:
