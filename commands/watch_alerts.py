@@ -12,7 +12,7 @@ from kelr.alerts import SECRET_VARIABLE, Command, Lane, Outbox, Receiver, Webhoo
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.watch_reader import DetailJob, Reader, WatchLook
-from kelr.commands.watch_telling import Teller
+from kelr.commands.watch_telling import HistoryBuilder
 from kelr.commands.watching import Watching, WatchOptions, title_of
 from kelr.config.value import Kind, Value
 from kelr.engine.watching import Change, PartitionChange
@@ -87,7 +87,7 @@ class Alerts:
 
     def __init__(self, session: Session, options: WatchOptions) -> None:
         self._outboxes = [Outbox(one) for one in options.receivers]
-        self._teller = Teller(on_screen=False)
+        self._teller = HistoryBuilder(on_screen=False)
         self._watched = title_of(session, options.selection)
         self._runbook = options.runbook
         self._explanation = Explanation(session.output.next_command, stock_connection(session))

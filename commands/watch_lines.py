@@ -5,7 +5,7 @@ from __future__ import annotations
 from kelr.commands.session import Session, now_ms
 from kelr.commands.watch_alerts import Alerts, sending
 from kelr.commands.watch_reader import WatchLook
-from kelr.commands.watch_telling import Teller
+from kelr.commands.watch_telling import HistoryBuilder
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions
 from kelr.view.columns import Json
 from kelr.view.styled import plain
@@ -34,7 +34,7 @@ def _watch(session: Session, options: WatchOptions, alerts: Alerts) -> bool:
         "targets": [str(one) for one in options.selection.targets],
         "interval_s": options.interval_s,
     }
-    teller = Teller(on_screen=False)
+    teller = HistoryBuilder(on_screen=False)
     with session.output.listing(watch_view(), head) as listing:
         begin, *found = begin_lines(first.story.sight)
         listing.add([begin, *teller.gaps(watching), *found, *teller.rest(watching)])

@@ -9,7 +9,7 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.watch_alerts import Alerts, sending
 from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
-from kelr.commands.watch_telling import Teller
+from kelr.commands.watch_telling import HistoryBuilder
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, next_step_s, title_of
 from kelr.engine.watching import Readings
 from kelr.errors import KelrError
@@ -62,7 +62,7 @@ class _Screen(WatchApp):
         self._asker: Worker[Sequence[TopicPartition], Asked] = Worker(
             "logs", DetailJob(Reader(session.settings)), self.wake
         )
-        self._teller = Teller(on_screen=True)
+        self._teller = HistoryBuilder(on_screen=True)
         self._lines: list[WatchLine] = []
         self._forgotten = 0
         self._details: Mapping[TopicPartition, Detail] = {}

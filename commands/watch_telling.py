@@ -14,7 +14,7 @@ from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import RecoveryProgress
 
 
-class Teller:
+class HistoryBuilder:
     """Tells once what goes on for longer: that nothing can be read, that no controller answers, how a recovery comes
     on, that nothing is left.
 

@@ -1,8 +1,8 @@
 """How one long metadata log is told by several workers, and by one run after another: what is known at a cut.
 
 `states_before` reads the log once, many records at a time, and says what is known in front of each of its pieces. A
-worker that has this tells its piece exactly as if it had told all that is before. `Teller.state` says the same at the
-end of what was told, from where the next run goes on.
+worker that has this tells its piece exactly as if it had told all that is before. `HistoryBuilder.state` says the same
+at the end of what was told, from where the next run goes on.
 """
 
 from __future__ import annotations

@@ -357,13 +357,13 @@ def config_row(at: At, resource: tuple[int, str], key: str, value: str | None) -
 # Telling.
 
 
-__all__ = ["Teller", "Told", "tell"]
+__all__ = ["HistoryBuilder", "Told", "tell"]
 
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
 _MIN_ISR_WRITTEN = Cause(CauseKind.MIN_ISR_WRITTEN)
 
 
-class Teller:
+class HistoryBuilder:
     """Tells a metadata log, batch by batch, as rows in the order of the log.
 
     Rows of partition_states follow each other without gaps, by partition: a row holds until the next one of its topic
@@ -514,7 +514,7 @@ def _is_shown(entry: Entry) -> bool:
 
 
 def tell(batches: Iterable[rec.RecordBatch], state: State | None = None, *, ended: bool = True) -> Iterator[Told]:
-    """A part of a metadata log as rows; see `Teller`.
+    """A part of a metadata log as rows; see `HistoryBuilder`.
 
     Args:
         state: what is known in front of it; None where the log begins.
@@ -523,7 +523,7 @@ def tell(batches: Iterable[rec.RecordBatch], state: State | None = None, *, ende
     Raises:
         BadInputError: records are missing, or the state is damaged.
     """
-    teller = Teller(state)
+    teller = HistoryBuilder(state)
     for batch in batches:
         yield from teller.take(batch)
     yield from teller.finish(ended=ended)

@@ -22,7 +22,7 @@ from kelr.fleet.staging import OUTCOMES, STATES, TASK, TELLING, TOLD, Stager, in
 from kelr.fleet.states import State
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO, PARTITION_STATES, Table
 from kelr.fleet.tasks import Stage, Task, Tasks
-from kelr.fleet.telling import Teller
+from kelr.fleet.telling import HistoryBuilder
 from kelr.fleet.worker import Given, UnreadablePieceError, on_disk
 from kelr.model import Cluster, ConfigSource, LogAnswer, LogUnavailable, PartitionState, TopicConfig
 from kelr.replay.records import RecordBatch
@@ -330,7 +330,7 @@ def _tell(task: int, rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]
 
 
 def _log(given: Given, stager: Stager, outcome: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    teller = Teller(_state(given))
+    teller = HistoryBuilder(_state(given))
     stager.known.brokers |= teller.image.brokers.keys()
     try:
         for batch in _batches(given, given.pieces):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kelr.errors import BadInputError
 from kelr.fleet import cuts
 from kelr.fleet.cuts import Openings, State, states_before
-from kelr.fleet.telling import Teller, Told, tell
+from kelr.fleet.telling import HistoryBuilder, Told, tell
 from kelr.replay import records as rec
 from kelr.replay.history import History, Interest, Window, attribution
 from kelr.replay.image import MetadataImage
@@ -55,7 +55,7 @@ def kept(state: State | None) -> State | None:
 @examples(6)
 @given(logs)
 def test_every_cut_tells_what_one_go_tells(batches: list[rec.RecordBatch]) -> None:
-    whole, teller, told = list(tell(batches)), Teller(), 0
+    whole, teller, told = list(tell(batches)), HistoryBuilder(), 0
     for number, state in enumerate(states_before([[batch] for batch in batches])):
         if state is not None:
             assert list(tell(batches[number:], kept(state))) == whole[told:], number
@@ -91,7 +91,7 @@ def test_runs_that_go_on_tell_what_one_go_tells(batches: list[rec.RecordBatch], 
         end += len(piece)
         if batches[end - 1].of_checkpoint and end < len(batches) and batches[end].of_checkpoint:
             continue  # a checkpoint is read whole
-        teller = Teller(kept(state))
+        teller = HistoryBuilder(kept(state))
         start = 0 if state is None else state.next_offset
         for batch in batches[:end]:
             if cuts.end_of(batch) > start or not batch.of_checkpoint:
@@ -166,4 +166,4 @@ def test_a_damaged_state_is_refused(name: str, change: Callable[[bytes], bytes |
     if changed is not None:
         files[name] = changed
     with pytest.raises(BadInputError, match=says):
-        Teller(State.read(files))
+        HistoryBuilder(State.read(files))

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from kelr.fleet.cuts import states_before
 from kelr.fleet.tables import INGESTED
-from kelr.fleet.telling import KEPT_CONFIGS, Teller, Told, tell
+from kelr.fleet.telling import KEPT_CONFIGS, HistoryBuilder, Told, tell
 from kelr.replay import records as rec
 from kelr.replay.history.causes import effective_min_isr
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
@@ -52,7 +52,7 @@ def test_rows_are_the_entries_of_a_history(batches: list[rec.RecordBatch]) -> No
 @examples(30)
 @given(logs)
 def test_the_newest_rows_are_the_image_and_hold_its_min_isr(batches: list[rec.RecordBatch]) -> None:
-    teller = Teller()
+    teller = HistoryBuilder()
     told = [one for batch in batches for one in teller.take(batch)] + list(teller.finish())
     newest = {(row["topic_id"], row["partition"]): row for row in rows(told, "partition_states")}
     there = {key: row for key, row in newest.items() if row["replicas"] is not None}
