@@ -20,7 +20,7 @@ from kelr.engine.rule_docs import (
 )
 from kelr.engine.steps import standing_of, steps_of
 from kelr.engine.words import agree, former_in_words, ids, joined
-from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Grade, Loss, Outcome, PartitionState, Step
+from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Loss, LossCertainty, Outcome, PartitionState, Step
 
 
 def outcomes_of(case: Case) -> tuple[Outcome, ...]:
@@ -105,9 +105,9 @@ def _handed_over(case: Case, elected: int) -> Loss | None:
     silence = case.silence_of(elected)
     if silence is not None:
         reason = f"{elected} is in the ISR, but did not answer ({silence}): it may be gone, and lead on paper only"
-        return Loss(Grade.UNKNOWN, unheard=(elected,), reason=reason)
+        return Loss(LossCertainty.UNKNOWN, unheard=(elected,), reason=reason)
     reason = f"{elected} is in the ISR, so it holds all that was committed"
-    return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), reason=reason)
+    return Loss(LossCertainty.PROVEN_NONE, committed=Bounds(0, 0), reason=reason)
 
 
 def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str:

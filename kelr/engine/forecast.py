@@ -13,7 +13,7 @@ from kelr.engine.elections import designation_of, elected_by
 from kelr.engine.loss import loss_of_electing, loss_on_paper
 from kelr.engine.recovery.prediction import run_now, run_on_return
 from kelr.engine.words import holds_up_to, ids
-from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss, Outcome
+from kelr.model import BrokerStatus, ElectedBy, Forecast, Loss, LossCertainty, Outcome
 
 MOST_TOGETHER = 3
 """So many brokers' returns are looked at together: with a replication factor of 3 there are no more."""
@@ -193,7 +193,7 @@ def _cleared(case: Case, change: Change) -> str:
 
 
 def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None, loss: Loss | None) -> str:
-    if leader is None or loss is None or loss.grade is Grade.PROVEN_NONE:
+    if leader is None or loss is None or loss.grade is LossCertainty.PROVEN_NONE:
         return ""
     if leader != replica:
         if by not in {ElectedBy.UNCLEAN, ElectedBy.LAST_KNOWN_LEADER}:

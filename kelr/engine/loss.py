@@ -11,7 +11,7 @@ from kelr.engine.logs import Ranges, count_distinct, ranges_of, records_of
 from kelr.engine.loss_words import gone_in_words, maybe_cut, not_read
 from kelr.engine.quorum_words import promised_by_log
 from kelr.engine.words import agree, brokers, plural
-from kelr.model import Bounds, Grade, Loss, ReplicaLog, Truncation
+from kelr.model import Bounds, Loss, LossCertainty, ReplicaLog, Truncation
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
     if case.config.foreign is not None:
-        return Loss(Grade.UNKNOWN, reason=f"its records are not in its replicas' logs ({case.config.foreign})")
+        return Loss(LossCertainty.UNKNOWN, reason=f"its records are not in its replicas' logs ({case.config.foreign})")
     # Its failure moves a replica from the ISR to the ELR although its log is gone (docs/invariants.md).
     # A disk that contradicts that place may have lost what it stands for.
     lost = case.logs.lost_directory(replica) or case.logs.doubtful(replica) or case.is_added_again(replica)
@@ -76,7 +76,7 @@ def loss_on_paper(case: Case, leader: int) -> Loss | None:
     if not case.may_be_replaced_on_return(leader):
         return None
     reason = f"{leader} is down: after an unclean shutdown its return makes any live replica the leader"
-    return Loss(Grade.UNKNOWN, reason=reason)
+    return Loss(LossCertainty.UNKNOWN, reason=reason)
 
 
 def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
@@ -99,9 +99,9 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     counted = count.lost + count.perhaps
     most = None if unheard or perhaps or (lost and case.state.leader not in case.electable) else counted
     committed = Bounds(count.known_committed, None if unheard or (refuted and not guaranteed) else counted)
-    if grade is Grade.PROVEN_NONE:
+    if grade is LossCertainty.PROVEN_NONE:
         committed = Bounds(0, 0)
-    elif grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+    elif grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
         committed = Bounds(0, counted)
     return Loss(
         grade=grade,
@@ -112,7 +112,7 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
         behind_best=case.logs.behind_best(replica),
         best=None if best is None else best.replica,
         agrees_to=agrees_to,
-        committed_ranges=() if grade is Grade.PROVEN_NONE else count.committed_ranges,
+        committed_ranges=() if grade is LossCertainty.PROVEN_NONE else count.committed_ranges,
         gone_ranges=count.gone_ranges,
         lost_data=lost,
         may_have_lost=perhaps,
@@ -151,20 +151,20 @@ def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int
     best = case.logs.best
     if guaranteed:
         reason = f"{replica} is in the ISR or ELR, so it holds all that was committed; its log was not read"
-        return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, reason=reason)
+        return Loss(LossCertainty.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, reason=reason)
     blind = replica in case.logs.heard
     if case.logs.lost_directory(replica):
         reason = (
             f"the log directory of {replica} has failed: its place in ISR or ELR says nothing of what it holds since"
         )
-        return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
+        return Loss(LossCertainty.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
     if case.logs.doubtful(replica):
         reason = f"what {replica} holds is not known: its disk is not believed"
-        return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
+        return Loss(LossCertainty.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
     why = case.logs.heard[replica].last_epoch_error if blind else None
     no_epochs = f"tells no epochs{f' ({why})' if why else ''}, so it cannot be compared"
     reason = f"the log of {replica} {no_epochs if blind else 'was not read'}"
-    return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
+    return Loss(LossCertainty.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
 
 
 def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...]) -> Loss:
@@ -173,9 +173,9 @@ def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[i
     known = None if best is None else best.replica
     if guaranteed:
         reason = f"{replica} is in the ISR or ELR, so it holds all that was committed"
-        return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, best=known, reason=reason)
+        return Loss(LossCertainty.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, best=known, reason=reason)
     return Loss(
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         unheard=unheard,
         best=known,
         reason="the logs end in different leader epochs, and where they part was not asked for",
@@ -260,36 +260,36 @@ def _shown_whole(case: Case, replica: int) -> bool:
     return logs.agreement(led.replica, replica) == led.log_end and not logs.lacks_committed(replica)
 
 
-def _grade(case: Case, replica: int, guaranteed: bool, count: _Count, refuted: str) -> tuple[Grade, str]:
+def _grade(case: Case, replica: int, guaranteed: bool, count: _Count, refuted: str) -> tuple[LossCertainty, str]:
     if guaranteed and count.known_committed:
         lacking = plural(count.known_committed, "committed offset")
-        return Grade.UNKNOWN, (
+        return LossCertainty.UNKNOWN, (
             f"contradictory evidence: {replica} is in the ISR or ELR and should hold everything committed, yet another"
             f" replica's high watermark covers {lacking} that it lacks{_gone(count)}"
         )
     if guaranteed:
-        return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
+        return LossCertainty.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
     whole = all(member in case.logs.ranked for member in (*quorum, *case.former_members))
     if whole and not refuted and not count.below_high_watermark and case.logs.is_best(replica):
         if case.proven_quorum is not None:
-            return Grade.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
-        return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
+            return LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
+        return LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, (
             f"all logs of the recovery quorum ({brokers(quorum)}) were read and {replica} has the most complete one:"
             f" {_promise(case)}"
         )
     if count.unheard:
-        return Grade.UNKNOWN, "; ".join(filter(None, (_may_hold_more(count.unheard), refuted)))
+        return LossCertainty.UNKNOWN, "; ".join(filter(None, (_may_hold_more(count.unheard), refuted)))
     if refuted:
-        return Grade.UNKNOWN, refuted
+        return LossCertainty.UNKNOWN, refuted
     if whole and case.logs.is_best(replica):
         # The best log by its epochs: an unclean election gave those offsets up before, or disks lost them.
         given_up = plural(count.below_high_watermark, "committed offset")
-        return Grade.BOUNDED, (
+        return LossCertainty.BOUNDED, (
             f"{replica} has the best log of the recovery quorum, yet another replica's high watermark covers"
             f" {given_up} that it lacks: an unclean election gave them up before, or data was lost"
         )
-    return Grade.BOUNDED, "counted between the logs of all replicas"
+    return LossCertainty.BOUNDED, "counted between the logs of all replicas"
 
 
 def _may_hold_more(unheard: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kelr.engine.words import agree, brokers, offsets_in_words
-from kelr.model import Bounds, Grade, Loss, ReplicaLog
+from kelr.model import Bounds, Loss, LossCertainty, ReplicaLog
 
 PROMISE = "if fewer than min ISR replicas lost data"
 """What KIP-966's balanced recovery promises depends on this."""
@@ -52,11 +52,11 @@ def begins_later(log: ReplicaLog, leader: ReplicaLog) -> str:
 
 def certainty_in_words(loss: Loss) -> str:
     """How sure a loss is, for a table's cell."""
-    if loss.grade is Grade.PROVEN_NONE:
+    if loss.grade is LossCertainty.PROVEN_NONE:
         return "proven" if loss.total is not None and loss.total.at_most is not None else "committed: proven"
-    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+    if loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
         return f"none committed, {PROMISE}{_cut(loss)}"
-    if loss.grade is Grade.BOUNDED and not loss.unheard:
+    if loss.grade is LossCertainty.BOUNDED and not loss.unheard:
         return f"all logs read{_cut(loss)}"
     if not loss.counted:
         return loss.reason
@@ -132,9 +132,13 @@ def _cut(loss: Loss) -> str:
 
 
 def _counted(loss: Loss) -> str:
-    total, proven = loss.total, loss.grade is Grade.PROVEN_NONE
+    total, proven = loss.total, loss.grade is LossCertainty.PROVEN_NONE
     if total is None or (not total.at_least and total.at_most is None):
-        promised = loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and loss.committed is not None and loss.committed.none
+        promised = (
+            loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
+            and loss.committed is not None
+            and loss.committed.none
+        )
         unknown = "UNKNOWN, none of it committed" if promised else "UNKNOWN"
         return "Nothing that was committed; what else is UNKNOWN" if proven else unknown
     if total.none:

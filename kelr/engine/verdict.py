@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kelr.model import AdviceAction, Decision, ElectedBy, ElectionType, Forecast, Grade, Outcome, Situation
+from kelr.model import AdviceAction, Decision, ElectedBy, ElectionType, Forecast, LossCertainty, Outcome, Situation
 
 Rename = Callable[[int], int]
 """From one name of a broker to another."""
@@ -18,7 +18,7 @@ class ElectionVerdict:
     election: ElectionType
     elected: int | None
     elected_by: ElectedBy | None
-    grade: Grade | None
+    grade: LossCertainty | None
     """How sure the loss is; None where nobody is elected, or the leader stays."""
     designate: int | None
     """For a designation, and for a longest log: the replica asked for."""
@@ -37,7 +37,7 @@ class ForecastVerdict:
     clean: bool
     elected: int | None
     elected_by: ElectedBy | None
-    grade: Grade | None
+    grade: LossCertainty | None
     """How sure the loss is; None where nobody is elected."""
 
     def renamed(self, rename: Rename) -> ForecastVerdict:

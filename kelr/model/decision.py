@@ -71,7 +71,7 @@ class Step:
     """KIP section or Kafka class that the rule comes from."""
 
 
-class Grade(StrEnum):
+class LossCertainty(StrEnum):
     """How sure a statement about loss is. Ordered from certain to nothing known."""
 
     PROVEN_NONE = "proven-none"
@@ -134,7 +134,7 @@ class Loss:
     all that are lost. `uncommitted` counts the rest. `None` where nothing can be counted.
     """
 
-    grade: Grade
+    grade: LossCertainty
     committed: Bounds | None = None
     uncommitted: Bounds | None = None
     total: Bounds | None = None

@@ -22,8 +22,8 @@ from kelr.model import (
     LOG_DIRECTORY,
     SAVED,
     Bounds,
-    Grade,
     Loss,
+    LossCertainty,
     Method,
     PlannedElection,
     RecordedElection,
@@ -199,7 +199,7 @@ def recorded_elections(
             if one is None or not one.elected or (journal.has_result(at) and one.audited):
                 continue
             evidence = planned.evidence
-            clean = planned.method is Method.PREFERRED and planned.loss.grade is Grade.PROVEN_NONE
+            clean = planned.method is Method.PREFERRED and planned.loss.grade is LossCertainty.PROVEN_NONE
             election = RecordedElection(
                 None, evidence.leader_epoch + 1, journal.last_ms, clean, () if clean else evidence.replicas
             )
@@ -217,7 +217,7 @@ def _election(row: AuditRecord) -> RecordedElection | None:
     elected, leader = elected_by(row), row.after.get("leader")
     if elected is Elected.AS_PLANNED:
         epoch, known = row.after.get("leader_epoch"), recorded_loss(row.loss)
-        clean = known is not None and known[0] is Grade.PROVEN_NONE
+        clean = known is not None and known[0] is LossCertainty.PROVEN_NONE
         if not isinstance(epoch, int) or not isinstance(leader, int):
             return None
         return RecordedElection(leader, epoch, row.at_ms, clean, tuple(_unread(row.evidence)))
@@ -227,7 +227,7 @@ def _election(row: AuditRecord) -> RecordedElection | None:
     # What was read of the logs compares them with another replica's than may have been elected. A preferred election
     # may elect the last known leader, too, where ISR and ELR are empty.
     known = recorded_loss(row.loss)
-    clean = row.method == Method.PREFERRED and known is not None and known[0] is Grade.PROVEN_NONE
+    clean = row.method == Method.PREFERRED and known is not None and known[0] is LossCertainty.PROVEN_NONE
     others = replicas if isinstance(replicas, list) and not clean else ()
     unread = tuple(one for one in others if isinstance(one, int) and one != leader)
     return RecordedElection(leader if isinstance(leader, int) else None, before + 1, row.at_ms, clean, unread)

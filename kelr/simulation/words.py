@@ -13,8 +13,8 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     Forecast,
-    Grade,
     Loss,
+    LossCertainty,
     Outcome,
     PartitionState,
     TopicPartition,
@@ -23,7 +23,7 @@ from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.logs import SimulatedLog
 from kelr.simulation.replication import Replication
 
-_GRADES = {Grade.NONE_IF_FEWER_THAN_MIN_ISR: "none-if-fewer-than-min-isr"}
+_GRADES = {LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR: "none-if-fewer-than-min-isr"}
 _ELECTIONS = {ElectionType.LONGEST_LOG_BALANCED: "balanced", ElectionType.LONGEST_LOG_AGGRESSIVE: "aggressive"}
 NOTHING_CHANGES = "nothing changes"
 

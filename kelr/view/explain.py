@@ -21,8 +21,8 @@ from kelr.model import (
     Decision,
     ElectedBy,
     ElectionType,
-    Grade,
     KeptOut,
+    LossCertainty,
     Situation,
     Step,
 )
@@ -320,7 +320,7 @@ class Explanation:
             return
         events = events_of(decision, every=self.details)
         yield from self._table(WIDE_EVENT_COLUMNS if self.details else EVENT_COLUMNS, events)
-        if any(one.loss is not None and one.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR for one in events):
+        if any(one.loss is not None and one.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR for one in events):
             yield plain(f"{NOT_PROVEN} {sentence(PROMISE)}.")
         for event in () if self.details else filter(noted_below, events):
             yield from self._lines(plain(f"{event.name}: {event.note}."))

@@ -18,11 +18,11 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     Forecast,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
     Loss,
+    LossCertainty,
     Outcome,
     Situation,
     Step,
@@ -223,7 +223,7 @@ def _consequence(forecast: Forecast) -> str:
         return f"{told}; if it is designated then, {cuts}" if cuts else told
     by = "" if forecast.elected_by is None else f" {_BY.get(forecast.elected_by, '')}"
     text = f"{forecast.elected} is elected{by}"
-    if forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE:
+    if forecast.loss is not None and forecast.loss.grade is LossCertainty.PROVEN_NONE:
         text += "; nothing committed is lost"
     elif forecast.warning:
         text += f", {forecast.warning}"
@@ -366,7 +366,7 @@ def _plain(text: Text) -> str:
 def _committed(loss: Loss | None) -> Text:
     if loss is None:
         return ()
-    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+    if loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
         return plain(f"none{NOT_PROVEN}")
     return lost_offsets(loss.committed, loss.committed_ranges)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from kelr.engine.what_if.imagine import Happened, PartitionChange
 from kelr.engine.what_if.prevention import may_lose
 from kelr.engine.words import agree, plural
-from kelr.model import Decision, Grade, PartitionState, TopicPartition
+from kelr.model import Decision, LossCertainty, PartitionState, TopicPartition
 from kelr.view.columns import Column, Json
 from kelr.view.layout import Layout
 from kelr.view.styled import Span, Style, Text, plain
@@ -217,7 +217,7 @@ def leader_in_words(assumed: Sequence[Assumed], leader: int | None) -> str:
 def elections_cost(assumed: Sequence[Assumed]) -> tuple[int, bool]:
     """How many offsets the imagined elections lose by the logs that were heard, and whether it may be more."""
     losses = [one.change.loss for one in assumed if one.change is not None and one.change.loss is not None]
-    losing = [loss for loss in losses if loss.grade is not Grade.PROVEN_NONE]
+    losing = [loss for loss in losses if loss.grade is not LossCertainty.PROVEN_NONE]
     known = sum(loss.total.at_least for loss in losing if loss.total is not None)
     return known, any(loss.total is None or not loss.total.exact for loss in losing)
 

@@ -14,8 +14,8 @@ from kelr.model import (
     Candidate,
     Decision,
     ElectionType,
-    Grade,
     Loss,
+    LossCertainty,
     Outcome,
     ReplicaLog,
 )
@@ -48,8 +48,8 @@ def _loss(row: Explained, loss: Loss | None, when: str) -> Text:
         return [Span("UNKNOWN", Style.BAD), Span(f" {when}.")]
     total, committed = loss.total, loss.committed
     unread = _unread(row, loss.unheard)
-    reason = "" if unread or not loss.reason or loss.grade is not Grade.UNKNOWN else f" {full(loss.reason)}"
-    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+    reason = "" if unread or not loss.reason or loss.grade is not LossCertainty.UNKNOWN else f" {full(loss.reason)}"
+    if loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
         reason = f" No committed record is lost {PROMISE}."
         if total is not None and total.none:
             # The condition, in the same sentence: with min ISR 1 it may be all that there is to say.
@@ -58,7 +58,7 @@ def _loss(row: Explained, loss: Loss | None, when: str) -> Text:
     of_them = f", {committed} of them committed" if committed is not None and _tells(loss) else ""
     if total is not None and total.none:
         return plain(f"None {when}.{reason}{unread}")
-    if loss.grade is Grade.PROVEN_NONE:
+    if loss.grade is LossCertainty.PROVEN_NONE:
         others = f"; {amount_in_words(total)} that never were" if total is not None and total.at_least else ""
         return plain(f"No committed record {when}{others}.{unread}")
     if total is None or total.at_most is None:
@@ -69,7 +69,7 @@ def _loss(row: Explained, loss: Loss | None, when: str) -> Text:
 
 def _tells(loss: Loss) -> bool:
     """Whether the number of committed offsets says something: it is known to some extent, and no promise."""
-    promised = loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    promised = loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     return loss.committed is not None and not promised and str(loss.committed) != "UNKNOWN"
 
 

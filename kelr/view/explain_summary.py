@@ -19,9 +19,9 @@ from kelr.model import (
     AdviceAction,
     Candidate,
     Decision,
-    Grade,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     Situation,
 )
 from kelr.page.words import count
@@ -405,7 +405,7 @@ def _worse_after_a_crash(decision: Decision) -> Iterator[int]:
         if broker is None or found is None or found.live or found.heard:
             continue
         unclean = [one for one in decision.forecasts if one.replica == broker and not one.clean]
-        safe = [one.loss is not None and one.loss.grade is Grade.PROVEN_NONE for one in unclean]
+        safe = [one.loss is not None and one.loss.grade is LossCertainty.PROVEN_NONE for one in unclean]
         if not safe or not all(safe):
             yield broker
 
@@ -423,7 +423,7 @@ def _led_by_an_unread_log(decision: Decision) -> int | None:
     if advice.action is not AdviceAction.BRING_BACK or advice.replica is None or _heard(decision, advice.replica):
         return None
     returns = [one for one in decision.forecasts if one.replica == one.elected == advice.replica]
-    proven = any(one.loss is not None and one.loss.grade is Grade.PROVEN_NONE for one in returns)
+    proven = any(one.loss is not None and one.loss.grade is LossCertainty.PROVEN_NONE for one in returns)
     unclean = any(not one.clean for one in returns)
     return advice.replica if unclean and not proven else None
 

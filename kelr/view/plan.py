@@ -14,7 +14,7 @@ from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words, n
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.hold import loses_less
 from kelr.engine.words import agree, brokers, time_of_day
-from kelr.model import LOG_DIRECTORY, AdviceAction, Bounds, Grade, Loss, TopicError, TopicPartition
+from kelr.model import LOG_DIRECTORY, AdviceAction, Bounds, Loss, LossCertainty, TopicError, TopicPartition
 from kelr.model.plan import Consent, Method, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import WANTED_BACK, BrokerOrder, BrokerStep, broker_order, sections
 from kelr.view.describe import note_errors
@@ -530,13 +530,16 @@ def _logs_read(one: PlannedElection) -> str:
 
 def _footnote(loss: Loss) -> str:
     """What a loss stands on beyond the logs that were read; empty where nothing."""
-    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and certainty_in_words(loss) == f"none committed, {PROMISE}":
+    if (
+        loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
+        and certainty_in_words(loss) == f"none committed, {PROMISE}"
+    ):
         return _PROMISED
     text = certainty_in_words(loss)
     said = f"UNKNOWN: {not_read(loss.unheard)}" if loss.unheard else ""
     counted = loss.total is None or loss.total.at_most is not None
-    all_read = loss.grade is Grade.BOUNDED and not loss.unheard and counted
-    plainly = loss.grade is Grade.PROVEN_NONE or all_read or text == said
+    all_read = loss.grade is LossCertainty.BOUNDED and not loss.unheard and counted
+    plainly = loss.grade is LossCertainty.PROVEN_NONE or all_read or text == said
     return "" if plainly else f"{text[:1].upper()}{text[1:]}."
 
 

@@ -11,7 +11,7 @@ from kelr.engine.loss_words import PROMISE, loss_in_short, not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import agree, plural
-from kelr.model import Advice, Bounds, ElectionType, Grade, Target, TopicPartition
+from kelr.model import Advice, Bounds, ElectionType, LossCertainty, Target, TopicPartition
 from kelr.model.plan import Alternative, Consent, Method, Plan, PlannedElection
 
 MOST_TOPICS = 20
@@ -109,7 +109,7 @@ def loss_of_plan(plan: Plan) -> str:
     """``At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was not read.``"""
     loss = plan.known_loss
     if plan.consent is Consent.YES:
-        promised = any(one.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR for one in plan.elections)
+        promised = any(one.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR for one in plan.elections)
         committed = "None" if loss == Bounds(0, 0) else "None committed"
         total = "" if loss == Bounds(0, 0) else f"; {_in_all(loss)} in all" if loss != Bounds(0) else "; total UNKNOWN"
         return f"{committed}{f', {PROMISE}' if promised else ''}{total}."

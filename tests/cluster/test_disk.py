@@ -22,11 +22,11 @@ from kelr.model import (
     Bounds,
     Decision,
     ElectionType,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
     Loss,
+    LossCertainty,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -300,10 +300,10 @@ def test_a_dead_brokers_disk_settles_what_was_not_known(lab_43: Lab, tmp_path: P
         blind, seeing = decide(alone, state), decide(together, state)
         assert next(c for c in seeing.candidates if c.replica == BROKER).source == "log directory"
         unread = _loss_of(blind)
-        assert (unread.grade, unread.unheard, unread.total) == (Grade.UNKNOWN, (BROKER,), Bounds(0))
+        assert (unread.grade, unread.unheard, unread.total) == (LossCertainty.UNKNOWN, (BROKER,), Bounds(0))
         # 10 records were acknowledged with acks=1 by broker 1 alone; whoever is elected among 2 and 3 lacks them.
         read = _loss_of(seeing)
-        assert (read.grade, read.unheard) == (Grade.BOUNDED, ())
+        assert (read.grade, read.unheard) == (LossCertainty.BOUNDED, ())
         assert read.total is not None
         assert read.total.exact
         assert read.total.at_least >= 10

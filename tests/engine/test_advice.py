@@ -20,11 +20,11 @@ from kelr.model import (
     ConfigSource,
     Decision,
     ElectionType,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
     Loss,
+    LossCertainty,
     PartitionState,
     Situation,
     TopicConfig,
@@ -309,7 +309,7 @@ def test_a_place_in_the_elr_proves_nothing_of_a_replica_that_a_reassignment_adds
     found = decision(moved, cluster_of(live=live, fenced=fenced), logs)
     clean = next(one for one in found.forecasts if one.replica == 2 and one.clean)
     assert clean.loss is not None
-    assert (clean.elected, clean.loss.grade) == (2, Grade.UNKNOWN)
+    assert (clean.elected, clean.loss.grade) == (2, LossCertainty.UNKNOWN)
     assert (found.advice.action, found.advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (2,))
     assert found.advice.text.startswith(
         "Keep broker 2 down and read its disk first: after a clean shutdown Kafka elects it the moment it returns"
@@ -759,15 +759,15 @@ def test_nothing_is_left_out_where_nothing_is_reordered() -> None:
     ("loss", "words"),
     [
         (None, "loses an UNKNOWN number of offsets"),
-        (Loss(Grade.UNKNOWN), "loses an UNKNOWN number of offsets"),
-        (Loss(Grade.BOUNDED, Bounds(0, 0), total=Bounds(0, 0)), "loses nothing of any log"),
+        (Loss(LossCertainty.UNKNOWN), "loses an UNKNOWN number of offsets"),
+        (Loss(LossCertainty.BOUNDED, Bounds(0, 0), total=Bounds(0, 0)), "loses nothing of any log"),
         (
-            Loss(Grade.BOUNDED, Bounds(0), total=Bounds(0), unheard=(1,)),
+            Loss(LossCertainty.BOUNDED, Bounds(0), total=Bounds(0), unheard=(1,)),
             "loses an UNKNOWN number of offsets; the log of broker 1 was not read",
         ),
-        (Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5)), "loses 5 offsets"),
+        (Loss(LossCertainty.BOUNDED, Bounds(0, 5), total=Bounds(5, 5)), "loses 5 offsets"),
         (
-            Loss(Grade.BOUNDED, Bounds(4), total=Bounds(5), unheard=(1, 3)),
+            Loss(LossCertainty.BOUNDED, Bounds(4), total=Bounds(5), unheard=(1, 3)),
             "loses at least 5 offsets, 4 of them known to be committed; the logs of brokers 1 and 3 were not read",
         ),
     ],
@@ -817,7 +817,7 @@ def test_a_member_without_its_log_directory_is_not_the_one_to_bring_back(rules: 
     assert "Not broker 1 without its data: its log directory has failed." in found.advice.text
     forecast = next(one for one in found.forecasts if one.replica == 1 and one.clean)
     assert forecast.loss is not None
-    assert (forecast.elected, forecast.loss.grade) == (1, Grade.UNKNOWN)
+    assert (forecast.elected, forecast.loss.grade) == (1, LossCertainty.UNKNOWN)
     assert forecast.warning == (
         "although its log directory has failed: its log is empty if the disk was replaced; 3 holds up to offset 60 (HW"
         " 60) and would truncate to it"

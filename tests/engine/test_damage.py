@@ -18,8 +18,8 @@ from kelr.model import (
     Damage,
     DamageKind,
     Decision,
-    Grade,
     LogAnswer,
+    LossCertainty,
     PartitionState,
     ReplicaLog,
     Situation,
@@ -367,7 +367,7 @@ def test_a_topic_whose_records_are_elsewhere_is_named_and_its_losses_are_unknown
     assert damage(found, DamageKind.FOREIGN).text.startswith(f"The topic has {config}: ")
     losses = [one.loss for one in found.elections if one.loss is not None]
     assert losses
-    assert all(loss.grade is Grade.UNKNOWN and config in loss.reason for loss in losses)
+    assert all(loss.grade is LossCertainty.UNKNOWN and config in loss.reason for loss in losses)
 
 
 def test_where_retention_moved_the_start_nothing_is_lost() -> None:
@@ -388,6 +388,6 @@ def test_a_member_whose_log_begins_anew_proves_nothing(state: PartitionState, en
     configs = {topic: replace(config, remote_storage=enabled) for topic, config in snapshot.configs.items()}
     case = case_of(replace(snapshot, configs=configs), snapshot.partitions[0], ELR_4_3)
     loss = loss_of_electing(case, 3)
-    assert loss.grade is (Grade.UNKNOWN if enabled else Grade.PROVEN_NONE)
+    assert loss.grade is (LossCertainty.UNKNOWN if enabled else LossCertainty.PROVEN_NONE)
     assert ("Kafka deletes what is in remote storage before 60 once 3 leads" in loss.reason) is enabled
     assert loss.committed == (Bounds(0) if enabled else Bounds(0, 0))

@@ -16,9 +16,9 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     Forecast,
-    Grade,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     Outcome,
     PartitionState,
     ReplicaLog,
@@ -65,7 +65,7 @@ def test_the_stock_election_takes_the_first_live_replica_and_loses_the_differenc
     assert (unclean.elected, unclean.elected_by) == (3, ElectedBy.UNCLEAN)
     loss = unclean.loss
     assert loss is not None
-    assert loss.grade is Grade.UNKNOWN
+    assert loss.grade is LossCertainty.UNKNOWN
     assert loss.committed == Bounds(4, None)
     assert loss.committed_ranges == ((116, 119),)
     assert loss.total == Bounds(19, None)
@@ -86,10 +86,10 @@ def test_a_clean_return_is_proven_and_an_unclean_one_is_not(incident: Decision) 
     clean, unclean = forecast(incident, 1, clean=True), forecast(incident, 1, clean=False)
     assert (clean.elected, clean.elected_by) == (1, ElectedBy.ELR)
     assert clean.loss is not None
-    assert clean.loss.grade is Grade.PROVEN_NONE
+    assert clean.loss.grade is LossCertainty.PROVEN_NONE
     assert (unclean.elected, unclean.elected_by) == (1, ElectedBy.LAST_KNOWN_LEADER)
     assert unclean.loss is not None
-    assert unclean.loss.grade is Grade.UNKNOWN
+    assert unclean.loss.grade is LossCertainty.UNKNOWN
     assert "no config forbids it" in unclean.warning
 
 
@@ -113,7 +113,7 @@ def test_with_every_log_heard_the_best_is_safe_if_fewer_than_min_isr_lost_data()
     balanced = outcome(decided, ElectionType.LONGEST_LOG_BALANCED)
     assert balanced.elected == 1
     assert balanced.loss is not None
-    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert balanced.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     assert balanced.loss.total == Bounds(0, 0)
     worst = outcome(decided, ElectionType.UNCLEAN).loss
     assert worst is not None
@@ -144,7 +144,7 @@ def test_contradictory_evidence_about_an_elr_member_is_never_proven() -> None:
     assert decided.situation is Situation.LEADER_PENDING
     loss = outcome(decided, ElectionType.UNCLEAN).loss
     assert loss is not None
-    assert loss.grade is Grade.UNKNOWN
+    assert loss.grade is LossCertainty.UNKNOWN
     assert "contradictory" in loss.reason
 
 
@@ -155,9 +155,9 @@ def test_a_log_that_tells_no_epochs_counts_as_one_that_may_hold_more() -> None:
     decided = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 120)), BLIND])
     known, blind = (outcome(decided, ElectionType.DESIGNATION, replica).loss for replica in (1, 2))
     assert known is not None
-    assert (known.grade, known.unheard, known.total) == (Grade.UNKNOWN, (2,), Bounds(0, None))
+    assert (known.grade, known.unheard, known.total) == (LossCertainty.UNKNOWN, (2,), Bounds(0, None))
     assert blind is not None
-    assert (blind.grade, blind.total) == (Grade.UNKNOWN, None)
+    assert (blind.grade, blind.total) == (LossCertainty.UNKNOWN, None)
     assert outcome(decided, ElectionType.LONGEST_LOG_BALANCED).waits_for == (2,)
 
 
@@ -166,7 +166,7 @@ def test_nothing_is_claimed_where_no_log_tells_its_epochs() -> None:
     assert outcome(decided, ElectionType.LONGEST_LOG_AGGRESSIVE).elected is None
     loss = outcome(decided, ElectionType.UNCLEAN).loss
     assert loss is not None
-    assert (loss.grade, loss.total) == (Grade.UNKNOWN, None)
+    assert (loss.grade, loss.total) == (LossCertainty.UNKNOWN, None)
     assert decided.advice.action is AdviceAction.GET_MORE_INFORMATION
     assert "grant READ" in decided.advice.text
 
@@ -195,7 +195,7 @@ def test_the_last_known_leader_that_nobody_heard_may_return_only_if_its_disk_is_
     for clean in (True, False):
         found = forecast(decided, 1, clean=clean)
         assert found.loss is not None
-        assert found.loss.grade is Grade.UNKNOWN
+        assert found.loss.grade is LossCertainty.UNKNOWN
 
 
 def test_without_elr_an_unclean_return_of_the_last_isr_member_is_not_proven() -> None:
@@ -210,9 +210,9 @@ def test_without_elr_an_unclean_return_of_the_last_isr_member_is_not_proven() ->
     clean, unclean = forecast(decided, 1, clean=True), forecast(decided, 1, clean=False)
     assert (clean.elected, unclean.elected) == (1, 1)
     assert clean.loss is not None
-    assert clean.loss.grade is Grade.PROVEN_NONE
+    assert clean.loss.grade is LossCertainty.PROVEN_NONE
     assert unclean.loss is not None
-    assert unclean.loss.grade is Grade.UNKNOWN
+    assert unclean.loss.grade is LossCertainty.UNKNOWN
     assert "stays in the ISR" in unclean.warning
 
 

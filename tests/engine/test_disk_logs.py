@@ -21,10 +21,10 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     Forecast,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     PartitionState,
     ReplicaLog,
 )
@@ -91,7 +91,7 @@ def test_a_disk_that_holds_no_more_makes_a_designation_as_good_as_balanced(dead:
     (balanced,) = (one for one in found.elections if one.election is ElectionType.LONGEST_LOG_BALANCED)
     assert balanced.elected == 2
     assert balanced.loss is not None
-    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert balanced.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     assert "all logs of the recovery quorum" in balanced.loss.reason
 
 
@@ -107,7 +107,7 @@ def test_a_last_known_leader_whose_disk_holds_the_best_log_is_brought_back_witho
         assert returning.elected == 1
         assert returning.warning == ""
         assert returning.loss is not None
-        assert returning.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+        assert returning.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
 
 
 def test_what_was_not_heard_is_named_beside_the_best_disk() -> None:
@@ -141,7 +141,7 @@ def test_a_log_that_was_read_before_its_broker_went_down_may_be_cut_since() -> N
     back = forecast(found, 1, clean=False)
     assert back.elected == 1
     assert back.loss is not None
-    assert (back.loss.grade, back.loss.total, back.loss.may_have_lost) == (Grade.UNKNOWN, Bounds(0), (1,))
+    assert (back.loss.grade, back.loss.total, back.loss.may_have_lost) == (LossCertainty.UNKNOWN, Bounds(0), (1,))
     assert back.loss.reason.startswith("the log of broker 1 may be cut")
     made = election(snapshot_of(known(LAST_KNOWN), ONE_DOWN, (saved, TWO, THREE)), designated(2))
     assert f"T{seen[1:]}." in made.warnings
@@ -180,7 +180,7 @@ def test_a_member_of_the_elr_whose_disk_lacks_committed_records_is_held_down() -
     assert (found.advice.action, found.advice.replica, found.advice.designate) == (AdviceAction.HOLD, 1, 2)
     clean = forecast(found, 1, clean=True)
     assert clean.loss is not None
-    assert (clean.loss.grade, "contradictory evidence" in clean.loss.reason) == (Grade.UNKNOWN, True)
+    assert (clean.loss.grade, "contradictory evidence" in clean.loss.reason) == (LossCertainty.UNKNOWN, True)
     assert clean.warning.startswith("although its log, read from its disk, is not the best")
 
 
@@ -284,7 +284,7 @@ def test_of_a_broker_that_was_not_shut_down_cleanly_no_clean_return_is_foretold(
     (only,) = (one for one in found.forecasts if one.replica == 1)
     assert (only.clean, only.elected, only.elected_by) == (False, 1, ElectedBy.LAST_KNOWN_LEADER)
     assert only.loss is not None
-    assert only.loss.grade is not Grade.PROVEN_NONE
+    assert only.loss.grade is not LossCertainty.PROVEN_NONE
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert found.advice.text.startswith(
         "Broker 1 is in the ELR, and its disk has no valid clean-shutdown marker, so every return counts as unclean"

@@ -12,7 +12,7 @@ from kelr.model import (
     Cluster,
     ElectionType,
     Features,
-    Grade,
+    LossCertainty,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
@@ -56,7 +56,7 @@ def test_what_it_alone_held_is_no_proven_loss_of_nothing() -> None:
     )
     for outcome in decision.elections:
         if outcome.loss is not None:
-            assert outcome.loss.grade is Grade.UNKNOWN
+            assert outcome.loss.grade is LossCertainty.UNKNOWN
             assert outcome.loss.unheard == (3,)
             assert outcome.loss.committed is not None
             assert outcome.loss.committed.at_most is None
@@ -79,4 +79,4 @@ def test_a_quorum_that_the_metadata_log_proves_needs_it_not() -> None:
     )
     assert balanced.elected == 2
     assert balanced.loss is not None
-    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert balanced.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR

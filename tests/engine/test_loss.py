@@ -17,11 +17,11 @@ from kelr.model import (
     Bounds,
     Consent,
     ElectedBy,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
     Loss,
+    LossCertainty,
     PartitionState,
     ReplicaLog,
     Truncation,
@@ -44,7 +44,7 @@ def of(
 def test_a_shorter_log_loses_what_the_best_has_beyond_it() -> None:
     known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), log_of(3, (0, 50), hw=20))
     assert loss_of_electing(known, 1) == Loss(
-        Grade.BOUNDED,
+        LossCertainty.BOUNDED,
         committed=Bounds(5, 20),
         uncommitted=Bounds(0, 15),
         total=Bounds(20, 20),
@@ -61,7 +61,7 @@ def test_a_shorter_log_loses_what_the_best_has_beyond_it() -> None:
 def test_the_best_log_loses_nothing_if_fewer_than_min_isr_lost_data() -> None:
     known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), log_of(3, (0, 50), hw=20))
     assert loss_of_electing(known, 2) == Loss(
-        Grade.NONE_IF_FEWER_THAN_MIN_ISR,
+        LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR,
         committed=Bounds(0, 0),
         uncommitted=Bounds(0, 0),
         total=Bounds(0, 0),
@@ -77,7 +77,7 @@ def test_the_best_log_is_no_guarantee_where_another_holds_committed_offsets_that
     """Brokers 1 and 2 went on after an unclean election; 3 still holds what that election gave up."""
     grown, old = ((0, 50), (4, 80)), ((0, 50), (2, 100))
     loss = loss_of_electing(of(log_of(1, *grown), log_of(2, *grown), log_of(3, *old)), 1)
-    assert (loss.grade, loss.committed, loss.committed_ranges) == (Grade.BOUNDED, Bounds(50, 50), ((50, 99),))
+    assert (loss.grade, loss.committed, loss.committed_ranges) == (LossCertainty.BOUNDED, Bounds(50, 50), ((50, 99),))
     assert "covers 50 committed offsets that it lacks" in loss.reason
 
 
@@ -95,7 +95,7 @@ def test_an_unknown_min_isr_is_called_by_its_name() -> None:
 def test_a_silent_replica_leaves_the_loss_open_above() -> None:
     known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), silent(3))
     assert loss_of_electing(known, 1) == Loss(
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         committed=Bounds(5, None),
         uncommitted=Bounds(0, None),
         total=Bounds(20, None),
@@ -116,7 +116,7 @@ MEMBER = leaderless(elr=(1, 2))
 def test_a_member_loses_only_what_was_never_committed() -> None:
     known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=30), silent(3), state=MEMBER)
     assert loss_of_electing(known, 1) == Loss(
-        Grade.PROVEN_NONE,
+        LossCertainty.PROVEN_NONE,
         committed=Bounds(0, 0),
         uncommitted=Bounds(20, None),
         total=Bounds(20, None),
@@ -133,7 +133,7 @@ def test_a_member_loses_only_what_was_never_committed() -> None:
 def test_a_member_that_lacks_committed_offsets_contradicts_the_records() -> None:
     known = of(log_of(1, (0, 30)), log_of(2, (0, 50), hw=31), log_of(3, (0, 30)), state=MEMBER)
     loss = loss_of_electing(known, 1)
-    assert (loss.grade, loss.committed, loss.committed_ranges) == (Grade.UNKNOWN, Bounds(1, 20), ((30, 30),))
+    assert (loss.grade, loss.committed, loss.committed_ranges) == (LossCertainty.UNKNOWN, Bounds(1, 20), ((30, 30),))
     assert loss.reason == (
         "contradictory evidence: 1 is in the ISR or ELR and should hold everything committed, yet another replica's"
         " high watermark covers 1 committed offset that it lacks"
@@ -145,7 +145,7 @@ def test_a_member_that_lacks_committed_offsets_contradicts_the_records() -> None
 def test_a_member_whose_log_was_not_read_is_trusted() -> None:
     known = of(silent(1), log_of(2, (0, 50)), log_of(3, (0, 40)), state=MEMBER)
     assert loss_of_electing(known, 1) == Loss(
-        Grade.PROVEN_NONE,
+        LossCertainty.PROVEN_NONE,
         committed=Bounds(0, 0),
         unheard=(1,),
         reason="1 is in the ISR or ELR, so it holds all that was committed; its log was not read",
@@ -158,22 +158,22 @@ def test_a_member_whose_log_was_not_read_is_trusted() -> None:
 def test_of_a_log_that_is_not_known_nothing_is_counted(answer: LogAnswer, why: str) -> None:
     reason = f"the log of 1 {why}"
     known = of(answer, log_of(2, (0, 50)), log_of(3, (0, 40)))
-    assert loss_of_electing(known, 1) == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason=reason)
+    assert loss_of_electing(known, 1) == Loss(LossCertainty.UNKNOWN, unheard=(1,), best=2, reason=reason)
     nobody = of(answer, silent(2), silent(3))
-    assert loss_of_electing(nobody, 1) == Loss(Grade.UNKNOWN, unheard=(1, 2, 3), reason=reason)
+    assert loss_of_electing(nobody, 1) == Loss(LossCertainty.UNKNOWN, unheard=(1, 2, 3), reason=reason)
 
 
 def test_where_logs_part_is_not_known_nothing_is_counted() -> None:
     """Their last epochs differ, and no lineage was asked for."""
     apart = (ReplicaLog(1, 40, 3, 5, 40, 0), ReplicaLog(2, 50, 4, 5, 50, 0), silent(3))
     assert loss_of_electing(of(*apart), 1) == Loss(
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         unheard=(3,),
         best=2,
         reason="the logs end in different leader epochs, and where they part was not asked for",
     )
     assert loss_of_electing(of(*apart, state=MEMBER), 1) == Loss(
-        Grade.PROVEN_NONE,
+        LossCertainty.PROVEN_NONE,
         committed=Bounds(0, 0),
         unheard=(3,),
         best=2,
@@ -217,7 +217,7 @@ def test_a_log_whose_start_is_not_known_is_taken_from_its_beginning() -> None:
 def test_whose_log_the_records_vouch_for(state: PartitionState, rules: RuleSet, trusted: bool) -> None:
     """With ELR off, whoever restarted uncleanly stays in the ISR of a partition that has lost its leader."""
     known = of(silent(1), silent(2), silent(3), state=state, rules=rules)
-    assert (loss_of_electing(known, 1).grade is Grade.PROVEN_NONE) is trusted
+    assert (loss_of_electing(known, 1).grade is LossCertainty.PROVEN_NONE) is trusted
     assert loss_of_electing(known, 1, holds_all_committed=not trusted).grade is not loss_of_electing(known, 1).grade
 
 
@@ -227,7 +227,7 @@ def test_a_failed_log_directory_takes_the_guarantee_of_isr_and_elr_with_it() -> 
     reason = "the log directory of 1 has failed: its place in ISR or ELR says nothing of what it holds since"
     for guaranteed in (None, True, False):
         loss = loss_of_electing(known, 1, holds_all_committed=guaranteed)
-        assert loss == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason=reason)
+        assert loss == Loss(LossCertainty.UNKNOWN, unheard=(1,), best=2, reason=reason)
 
 
 # Unknown is never 0
@@ -239,7 +239,7 @@ STALE = leaderless((1, 2, 3), elr=(1, 2), last_known=(1,))
 def test_members_of_the_elr_that_were_not_read_make_the_loss_unknown_and_never_0() -> None:
     """One stale replica is live, both members of the ELR are down: what they hold alone is not 0 offsets."""
     loss = loss_of_electing(of(silent(1), silent(2), log_of(3, (0, 20)), state=STALE), 3)
-    assert (loss.grade, loss.committed, loss.total) == (Grade.UNKNOWN, Bounds(0, None), Bounds(0, None))
+    assert (loss.grade, loss.committed, loss.total) == (LossCertainty.UNKNOWN, Bounds(0, None), Bounds(0, None))
     assert (loss.unheard, str(loss.total)) == ((1, 2), "UNKNOWN")
     assert loss.reason == "the logs of brokers 1 and 2 were not read: each may hold more"
     assert "0" not in certainty_in_words(loss) + cost_in_words(loss) + loss_in_words(loss) + lost_in_words(loss)
@@ -247,14 +247,14 @@ def test_members_of_the_elr_that_were_not_read_make_the_loss_unknown_and_never_0
 
 def test_a_member_that_is_elected_keeps_all_that_was_committed_and_the_rest_is_unknown() -> None:
     loss = loss_of_electing(of(log_of(1, (0, 30), hw=20), silent(2), log_of(3, (0, 20)), state=STALE), 1)
-    assert (loss.grade, loss.committed, loss.total) == (Grade.PROVEN_NONE, Bounds(0, 0), Bounds(0, None))
+    assert (loss.grade, loss.committed, loss.total) == (LossCertainty.PROVEN_NONE, Bounds(0, 0), Bounds(0, None))
     assert loss_in_words(loss).startswith("Nothing that was committed; what else is UNKNOWN: ")
 
 
 def test_a_replica_outside_all_sets_that_was_not_read_may_hold_more_too() -> None:
     """An unclean restart took it out of the ELR with its log whole: Kafka tells nothing of that."""
     known = of(log_of(1, (0, 30)), log_of(2, (0, 20), hw=20), silent(3), state=leaderless(last_known=(2,)))
-    assert loss_of_electing(known, 1).grade is Grade.UNKNOWN
+    assert loss_of_electing(known, 1).grade is LossCertainty.UNKNOWN
     assert loss_of_electing(known, 2).total == Bounds(10, None)
 
 
@@ -287,7 +287,7 @@ def crashed(**disk: int | None) -> Case:
 
 def test_with_min_isr_members_known_to_have_lost_data_the_quorum_promises_nothing() -> None:
     loss = loss_of_electing(crashed(), 3)
-    assert (loss.grade, loss.committed, loss.total) == (Grade.UNKNOWN, Bounds(0, None), Bounds(0, None))
+    assert (loss.grade, loss.committed, loss.total) == (LossCertainty.UNKNOWN, Bounds(0, None), Bounds(0, None))
     assert (loss.lost_data, loss.unheard, loss.gone_ranges) == ((4, 2), (), ())
     assert loss.reason == (
         "brokers 4 and 2 have lost committed data (their logs end below a known high watermark); more may be lost than"
@@ -298,7 +298,7 @@ def test_with_min_isr_members_known_to_have_lost_data_the_quorum_promises_nothin
 def test_fewer_members_than_min_isr_that_lost_data_leave_the_promise() -> None:
     logs = (cut(), log_of(2, (0, 39), (1, 80), hw=63), log_of(3, (0, 39), (1, 101), hw=65))
     loss = loss_of_electing(case(CUT, cluster_of(live=(2, 3), fenced=(4,)), logs), 3)
-    assert (loss.grade, loss.lost_data) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, (4,))
+    assert (loss.grade, loss.lost_data) == (LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, (4,))
 
 
 def test_what_one_disk_alone_held_and_lost_is_counted_by_no_log() -> None:
@@ -308,7 +308,7 @@ def test_what_one_disk_alone_held_and_lost_is_counted_by_no_log() -> None:
     logs = (replace(alone, saved_epoch=0), log_of(2, (0, 40), hw=40), log_of(3, (0, 20), hw=20))
     known = case(leaderless((1, 2, 3), elr=(), last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), logs)
     loss = loss_of_electing(known, 2)
-    assert (loss.grade, loss.lost_data) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, (1,))
+    assert (loss.grade, loss.lost_data) == (LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, (1,))
     assert (loss.committed, loss.uncommitted, loss.total) == (Bounds(0, 0), Bounds(0, None), Bounds(0, None))
     assert consent_of(loss, ElectedBy.DESIGNATION) is Consent.LOSS
     assert cost_in_words(loss) == "loses an UNKNOWN number of offsets; broker 1 has lost data that no log shows"
@@ -316,7 +316,11 @@ def test_what_one_disk_alone_held_and_lost_is_counted_by_no_log() -> None:
         "none committed, if fewer than min ISR replicas lost data; broker 1 has lost data that no log shows"
     )
     counted = loss_of_electing(known, 3)
-    assert (counted.grade, counted.committed, counted.total) == (Grade.BOUNDED, Bounds(20, 20), Bounds(20, None))
+    assert (counted.grade, counted.committed, counted.total) == (
+        LossCertainty.BOUNDED,
+        Bounds(20, 20),
+        Bounds(20, None),
+    )
     assert certainty_in_words(counted) == "all logs read; broker 1 has lost data that no log shows"
 
 
@@ -332,7 +336,7 @@ def test_of_options_that_share_what_nobody_holds_any_more_the_one_that_loses_les
 def test_what_a_disk_knows_to_be_committed_and_no_log_holds_is_named() -> None:
     """The high watermark that the disk has saved is 163, its log ends at 63, and the best log at 101."""
     loss = loss_of_electing(crashed(saved=163), 3)
-    assert (loss.grade, loss.committed, loss.total) == (Grade.UNKNOWN, Bounds(62, None), Bounds(62, None))
+    assert (loss.grade, loss.committed, loss.total) == (LossCertainty.UNKNOWN, Bounds(62, None), Bounds(62, None))
     assert (loss.gone_ranges, loss.committed_ranges) == (((101, 162),), ((101, 162),))
     assert loss.reason.endswith(
         "offsets 101..162 were committed and are on no log: they are lost whichever replica is elected"
@@ -361,7 +365,7 @@ def test_a_member_that_lacks_what_a_disk_knows_to_be_committed_contradicts_the_r
     state = leaderless((4, 2, 3), elr=(3,), last_known=(2,))
     logs = (cut(saved=163), log_of(2, *LINE, hw=63), log_of(3, (0, 39), (1, 101), hw=65))
     loss = loss_of_electing(case(state, cluster_of(live=(2, 3), fenced=(4,)), logs), 3)
-    assert (loss.grade, loss.contradictory, loss.counted) == (Grade.UNKNOWN, True, False)
+    assert (loss.grade, loss.contradictory, loss.counted) == (LossCertainty.UNKNOWN, True, False)
 
 
 # What was deleted on purpose

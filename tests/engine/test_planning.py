@@ -22,10 +22,10 @@ from kelr.model import (
     ElectionRequest,
     ElectionType,
     Features,
-    Grade,
     HoldReason,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     Method,
     PartitionState,
     Plan,
@@ -81,7 +81,7 @@ def test_a_designation_that_is_advised_is_planned_with_the_advice_as_its_reason(
     assert made.recommended
     assert made.reason == decide(snapshot, snapshot.partitions[0]).advice.text
     assert made.consent is Consent.YES
-    assert made.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert made.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
 
 
 def test_where_a_broker_has_to_be_held_down_the_best_live_log_is_designated_first() -> None:
@@ -106,7 +106,7 @@ def test_an_election_for_when_the_advice_cannot_be_followed_is_not_the_advice() 
     (back,) = left.alternatives
     assert (back.start, back.leader) == (1, 1)
     assert back.loss is not None
-    assert back.loss.grade is Grade.UNKNOWN
+    assert back.loss.grade is LossCertainty.UNKNOWN
 
 
 def test_an_election_that_goes_against_the_advice_says_what_that_is() -> None:
@@ -282,7 +282,7 @@ def test_a_preferred_election_moves_the_leadership_and_loses_nothing_although_lo
     logs = (log_of(1, (5, 90), hw=90), log_of(2, (5, 120), hw=110), silent(3))
     made = election(incident(led(2), live=(1, 2, 3), fenced=(), logs=logs), PREFERRED)
     assert (made.method, made.elect, made.order) == (Method.PREFERRED, 1, (1, 2, 3))
-    assert (made.loss.grade, made.consent) == (Grade.PROVEN_NONE, Consent.YES)
+    assert (made.loss.grade, made.consent) == (LossCertainty.PROVEN_NONE, Consent.YES)
     assert (made.rescue, made.hold, made.alternatives, made.damage) == ((), (), (), ())
     assert made.reason == (
         "The leadership moves from broker 2 to 1, the preferred replica, which is in the ISR [1, 2, 3]: nothing"
@@ -293,7 +293,12 @@ def test_a_preferred_election_moves_the_leadership_and_loses_nothing_although_lo
 def test_nothing_is_promised_of_a_preferred_replica_that_does_not_answer() -> None:
     """Seed 33058 of the hindsight: all brokers were dead, and the controller did not know it yet."""
     made = election(incident(led(2), live=(1, 2, 3), fenced=(), logs=[silent(one) for one in (1, 2, 3)]), PREFERRED)
-    assert (made.elect, made.loss.grade, made.loss.unheard, made.consent) == (1, Grade.UNKNOWN, (1,), Consent.FORCE)
+    assert (made.elect, made.loss.grade, made.loss.unheard, made.consent) == (
+        1,
+        LossCertainty.UNKNOWN,
+        (1,),
+        Consent.FORCE,
+    )
     assert made.loss.reason.startswith("1 is in the ISR, but did not answer (")
     assert "nothing committed is lost" not in made.reason
     assert made.reason.endswith("it may be gone, and the controller not know it yet.")
@@ -464,7 +469,7 @@ def test_as_many_logs_have_to_be_heard_as_are_asked_for(needed: int, planned: bo
 def test_a_log_that_was_not_read_takes_force() -> None:
     snapshot = with_logs(incident(), LogUnavailable(2, LogUnavailableReason.TIMED_OUT))
     made = election(snapshot, designated(2))
-    assert (made.loss.grade, made.consent) == (Grade.UNKNOWN, Consent.FORCE)
+    assert (made.loss.grade, made.consent) == (LossCertainty.UNKNOWN, Consent.FORCE)
     assert "(its log was not read)" in made.reason
     assert "What is lost cannot be told: the log of 2 was not read." in made.warnings
 
@@ -473,7 +478,7 @@ def test_an_elr_member_that_lacks_committed_records_takes_force() -> None:
     """Shut out by a dead ISR member, so that it has to be designated; a high watermark says it should hold more."""
     logs = (log_of(3, (4, 100), hw=90), silent(1), log_of(2, (4, 135), hw=120))
     made = election(incident(leaderless((3, 1, 2), isr=(1,), elr=(3,)), logs=logs), designated(3))
-    assert (made.loss.grade, made.consent) == (Grade.UNKNOWN, Consent.FORCE)
+    assert (made.loss.grade, made.consent) == (LossCertainty.UNKNOWN, Consent.FORCE)
     assert "contradictory evidence" in made.loss.reason
 
 
@@ -481,7 +486,7 @@ def test_an_elr_member_that_is_designated_at_the_cost_of_unacknowledged_records_
     """Nothing committed is lost, but offsets are, and it is kelr that puts it there."""
     logs = (log_of(3, (4, 100), hw=90), silent(1), log_of(2, (4, 135), hw=100))
     made = election(incident(leaderless((3, 1, 2), isr=(1,), elr=(3,)), logs=logs), designated(3))
-    assert (made.loss.grade, made.consent) == (Grade.PROVEN_NONE, Consent.LOSS)
+    assert (made.loss.grade, made.consent) == (LossCertainty.PROVEN_NONE, Consent.LOSS)
     equal = (log_of(3, (4, 100), hw=90), silent(1), log_of(2, (4, 100), hw=100))
     made = election(incident(leaderless((3, 1, 2), isr=(1,), elr=(3,)), logs=equal), designated(3))
     assert (made.consent, str(made.loss.total)) == (Consent.LOSS, "UNKNOWN")  # broker 1 may hold more, uncommitted
@@ -494,7 +499,7 @@ def test_the_best_log_that_gives_up_an_older_epochs_tail_takes_its_number() -> N
     """Every log was heard and the best is elected, yet another one ran further in an older epoch."""
     logs = (log_of(3, (3, 150), hw=100), log_of(1, (3, 110), (4, 120), hw=110), log_of(2, (3, 110), (4, 121), hw=110))
     made = election(incident(leaderless((3, 1, 2)), logs=logs), BALANCED)
-    assert (made.elect, made.loss.grade, made.consent) == (2, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Consent.LOSS)
+    assert (made.elect, made.loss.grade, made.consent) == (2, LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, Consent.LOSS)
     assert str(made.loss.total) == "40"
 
 
@@ -574,12 +579,12 @@ def test_a_plain_yes_is_for_elections_that_lose_nothing_that_is_known(both) -> N
     snapshot, wish = both
     for made in planner(lambda _state: wish, snapshot, None).elections:
         if made.consent is Consent.YES:
-            assert made.loss.grade in {Grade.PROVEN_NONE, Grade.NONE_IF_FEWER_THAN_MIN_ISR}
+            assert made.loss.grade in {LossCertainty.PROVEN_NONE, LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR}
             assert made.loss.committed is None or made.loss.committed.at_least == 0
             assert made.elected_by in {ElectedBy.ISR, ElectedBy.ELR, ElectedBy.LEADER_STAYS} or (
                 made.loss.total is not None and made.loss.total.none
             )
-        if made.loss.grade is Grade.UNKNOWN:
+        if made.loss.grade is LossCertainty.UNKNOWN:
             assert made.consent is (Consent.LOSS if made.loss.counted else Consent.FORCE)
 
 

@@ -19,8 +19,8 @@ from kelr.model import (
     Consent,
     ElectionRequest,
     ElectionType,
-    Grade,
     LogAnswer,
+    LossCertainty,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -72,7 +72,7 @@ def test_what_it_tells_is_what_the_same_designation_would() -> None:
     snapshot = incident()
     found, same = election(snapshot, without(1)), election(snapshot, designated(2))
     assert found.loss == same.loss
-    assert found.loss.grade is Grade.UNKNOWN
+    assert found.loss.grade is LossCertainty.UNKNOWN
     assert found.loss.unheard == (1,)
     assert found.consent is Consent.LOSS
     assert replace(found, recommended=False, **_OF_THE_GONE) == replace(same, against=None, **_OF_THE_GONE)

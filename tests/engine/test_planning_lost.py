@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 
 from kelr.engine.planning.lost import Lost, lost_by, lost_in_all, recorded_loss
 from kelr.engine.planning.seen import Seen
-from kelr.model import Bounds, Check, Grade, LogUnavailable, LogUnavailableReason, Loss, Method, Passed, TopicPartition
+from kelr.model import (
+    Bounds,
+    Check,
+    LogUnavailable,
+    LogUnavailableReason,
+    Loss,
+    LossCertainty,
+    Method,
+    Passed,
+    TopicPartition,
+)
 from tests.recovery.aftermath import LINEAGE, PLANNED, WELL, log, result, seen
 
-UNREAD = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), Bounds(0), Bounds(0), (1,)))
+UNREAD = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(0), Bounds(0), Bounds(0), (1,)))
 """Broker 1 did not answer: a plan that an older kelr wrote."""
 BACK = seen(live=frozenset({1, 2, 3}), state={"isr": (3, 2, 1)}, logs=(log(1, *LINEAGE), *WELL.logs))
 
@@ -65,7 +75,7 @@ def test_what_was_not_carried_out_lost_nothing_and_what_cannot_be_seen_is_unknow
     ):
         found = lost_by(PLANNED, gone)
         assert found is not None
-        assert (found.grade, found.of_committed, found.of_all) == (Grade.UNKNOWN, Bounds(0), Bounds(0))
+        assert (found.grade, found.of_committed, found.of_all) == (LossCertainty.UNKNOWN, Bounds(0), Bounds(0))
 
 
 def test_what_the_leader_lacks_of_what_was_to_be_kept_is_lost() -> None:
@@ -77,7 +87,7 @@ def test_what_the_leader_lacks_of_what_was_to_be_kept_is_lost() -> None:
 
 
 def test_another_leader_that_holds_as_much_lost_no_more_than_the_planned_one_would_have() -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
     moved = seen(state={"leader": 3})
     found = lost_by(planned, moved)
     assert found is not None
@@ -92,7 +102,7 @@ def test_another_leader_that_holds_as_much_lost_no_more_than_the_planned_one_wou
 
 def test_who_leads_by_a_later_election_is_no_sign_of_the_planned_one() -> None:
     """1 returned, was elected with all it held, and 2, which followed it, leads after it: nothing was lost."""
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
     logs = tuple(log(one, (2, 110), (3, 154), (6, 160), current_leader_epoch=6) for one in (2, 3))
     found = lost_by(planned, seen(state={"leader_epoch": 6}, logs=logs))
     assert found is not None
@@ -175,12 +185,12 @@ def test_who_leads_follows_nobody() -> None:
 
 
 def test_the_larger_of_plan_and_audit_log_stands() -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
     recorded = {"grade": "unknown", "committed": [6, None], "total": [6, None], "unheard": [1]}
     found = lost_by(planned, WELL, recorded)
     assert found is not None
     assert (found.grade, found.of_committed, found.of_all, found.unread) == (
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         Bounds(6),
         Bounds(19),
         (1,),
@@ -196,7 +206,7 @@ bounds = st.none() | st.builds(
 )
 losses = st.builds(
     lambda grade, committed, total: Lost(TopicPartition("t", 0), 1, grade, committed, total, ""),
-    st.sampled_from(list(Grade)),
+    st.sampled_from(list(LossCertainty)),
     bounds,
     bounds,
 )
@@ -205,7 +215,7 @@ losses = st.builds(
 @given(st.lists(losses, max_size=5))
 def test_a_sum_is_bounded_only_where_every_part_is_and_never_below_a_part(found: list[Lost]) -> None:
     lost = lost_in_all(found)
-    unknown = [one for one in found if one.grade is Grade.UNKNOWN or one.total is None]
+    unknown = [one for one in found if one.grade is LossCertainty.UNKNOWN or one.total is None]
     assert (lost.total.at_most is None) >= bool(unknown)
     for one in found:
         assert lost.total.at_least >= one.of_all.at_least >= one.of_committed.at_least

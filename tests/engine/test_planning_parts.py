@@ -25,9 +25,9 @@ from kelr.model import (
     DamageKind,
     ElectionRequest,
     ElectionType,
-    Grade,
     HoldReason,
     Loss,
+    LossCertainty,
     Method,
     Plan,
     PlannedElection,
@@ -241,7 +241,7 @@ def test_a_broker_whose_clean_return_loses_less_is_an_alternative_of_unknown_los
         "start broker 1: after a clean shutdown Kafka elects it as a member of the ELR, with all that was committed;"
         " after an unclean one Kafka elects it as the last known leader"
     )
-    assert back.loss == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason="the log of 1 was not read")
+    assert back.loss == Loss(LossCertainty.UNKNOWN, unheard=(1,), best=2, reason="the log of 1 was not read")
 
 
 def test_a_return_that_elects_nobody_after_an_unclean_shutdown_has_no_loss_to_count_on() -> None:
@@ -253,7 +253,7 @@ def test_a_return_that_elects_nobody_after_an_unclean_shutdown_has_no_loss_to_co
         " after an unclean one its return elects no leader, so then designate it"
     )
     assert back.loss is not None
-    assert (back.loss.grade, back.loss.committed, back.loss.total) == (Grade.UNKNOWN, None, None)
+    assert (back.loss.grade, back.loss.committed, back.loss.total) == (LossCertainty.UNKNOWN, None, None)
 
 
 def test_a_broker_whose_return_elects_nobody_is_started_and_then_designated() -> None:
@@ -277,7 +277,7 @@ def test_of_a_broker_whose_log_was_read_the_loss_is_counted_however_it_stopped()
     back = election(incident(state, logs=logs), designated(3)).alternatives[-1]
     assert (back.start, back.leader) == (1, 1)
     assert back.loss is not None
-    assert (back.loss.grade, back.loss.total) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0))
+    assert (back.loss.grade, back.loss.total) == (LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0))
 
 
 @examples(300)
@@ -291,13 +291,13 @@ def test_what_a_return_loses_is_never_put_lower_than_after_an_unclean_shutdown(b
             for forecast in (one for one in forecasts if one.replica == back.start):
                 assert back.loss is not None
                 if forecast.costs is None:
-                    assert back.loss.grade is Grade.UNKNOWN
-                elif back.loss.grade is Grade.PROVEN_NONE:
-                    assert forecast.costs.grade is Grade.PROVEN_NONE
+                    assert back.loss.grade is LossCertainty.UNKNOWN
+                elif back.loss.grade is LossCertainty.PROVEN_NONE:
+                    assert forecast.costs.grade is LossCertainty.PROVEN_NONE
                 elif forecast.costs.total is None:
                     # A member of the ELR whose log was not read: there is nothing to count.
-                    assert forecast.clean or forecast.costs.grade is Grade.UNKNOWN
-                elif back.loss.grade is not Grade.UNKNOWN:
+                    assert forecast.clean or forecast.costs.grade is LossCertainty.UNKNOWN
+                elif back.loss.grade is not LossCertainty.UNKNOWN:
                     assert back.loss.total is not None
                     assert back.loss.total.at_least >= forecast.costs.total.at_least
 
@@ -361,7 +361,7 @@ def test_parts_of_a_plan() -> None:
 def test_the_totals_of_a_plan_are_those_of_its_elections() -> None:
     made = several()
     assert made.known_loss == Bounds(57, None)
-    exact = replace(made.elections[0], loss=Loss(Grade.BOUNDED, total=Bounds(19, 19)))
+    exact = replace(made.elections[0], loss=Loss(LossCertainty.BOUNDED, total=Bounds(19, 19)))
     assert replace(made, elections=(exact, exact)).known_loss == Bounds(38, 38)
 
 

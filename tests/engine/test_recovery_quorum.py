@@ -14,7 +14,7 @@ from kelr.model import (
     AdviceAction,
     Decision,
     ElectionType,
-    Grade,
+    LossCertainty,
     Outcome,
     PartitionState,
     RecoveryQuorum,
@@ -71,7 +71,7 @@ def test_with_it_the_quorum_alone() -> None:
     outcome = balanced(made)
     assert (outcome.elected, outcome.waits_for) == (1, ())
     assert outcome.loss is not None
-    assert outcome.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert outcome.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     assert outcome.loss.reason == (
         "the metadata log says that 1 and 2 held everything committed: nothing was committed without them up to its"
         " offset 210 (00:00:00 UTC), and nothing since; all of their logs were read and 1 has the most complete one:"
@@ -86,7 +86,7 @@ def test_with_it_the_quorum_alone() -> None:
 def test_where_min_isr_members_restarted_the_condition_is_not_on_record() -> None:
     outcome = balanced(decision(replace(QUORUM, restarted=(1, 2))))
     assert outcome.loss is not None
-    assert outcome.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert outcome.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     assert outcome.loss.reason.endswith("that fewer than 2 lost it is not on record")
 
 
@@ -99,7 +99,7 @@ def test_that_nobody_restarted_is_said_of_the_log_alone() -> None:
 def test_a_member_that_was_not_heard_is_waited_for() -> None:
     made = decision(QUORUM, (log_of(1, (0, 50), hw=40), silent(2), log_of(3, (0, 20), hw=20)))
     assert balanced(made).waits_for == (2,)
-    promised = Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    promised = LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     assert all(one.loss is None or one.loss.grade is not promised for one in made.elections)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kelr.engine.planning.lost import Lost, with_saved
 from kelr.engine.planning.saved import BeforeElection, before_recorded, saved_of
-from kelr.model import Bounds, EpochEnd, Grade, ReplicaLog, SavedLog, TopicPartition
+from kelr.model import Bounds, EpochEnd, LossCertainty, ReplicaLog, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 
 AT = TopicPartition("orders", 0)
@@ -47,26 +47,26 @@ def test_what_two_files_hold_counts_once() -> None:
 def test_a_file_with_a_part_of_a_log_counts_for_that_part(part: tuple[int, int, int]) -> None:
     found = saved_of(BEFORE, [saved(part, (4, 25, 30))])
     assert (found.offsets, dict(found.whole)) == (9, {})
-    unknown = Lost(AT, 3, Grade.UNKNOWN, None, None, "the plan", unread=(1, 2), truncated=(1,))
+    unknown = Lost(AT, 3, LossCertainty.UNKNOWN, None, None, "the plan", unread=(1, 2), truncated=(1,))
     lost = with_saved(unknown, found)
-    assert (lost.grade, lost.of_all, lost.unread, lost.truncated) == (Grade.UNKNOWN, Bounds(9), (1, 2), (1,))
+    assert (lost.grade, lost.of_all, lost.unread, lost.truncated) == (LossCertainty.UNKNOWN, Bounds(9), (1, 2), (1,))
 
 
 def test_a_file_with_all_of_a_log_bounds_the_loss_from_below_alone() -> None:
-    unknown = Lost(AT, 3, Grade.UNKNOWN, None, None, "the plan", unread=(1, 2), truncated=(1, 2))
+    unknown = Lost(AT, 3, LossCertainty.UNKNOWN, None, None, "the plan", unread=(1, 2), truncated=(1, 2))
     lost = with_saved(unknown, saved_of(BEFORE, [WHOLE]))
-    assert (lost.grade, lost.of_all, lost.of_committed) == (Grade.UNKNOWN, Bounds(10), Bounds(5))
+    assert (lost.grade, lost.of_all, lost.of_committed) == (LossCertainty.UNKNOWN, Bounds(10), Bounds(5))
     assert (lost.unread, lost.truncated, lost.read_for_files) == ((2,), (2,), (1,))
     assert (lost.saved, lost.files) == (10, ("1.kelr-rescue",))
 
 
 def test_a_count_that_is_less_than_what_was_saved_is_none() -> None:
-    counted = Lost(AT, 3, Grade.BOUNDED, Bounds(0, 7), Bounds(7, 7), "the plan")
+    counted = Lost(AT, 3, LossCertainty.BOUNDED, Bounds(0, 7), Bounds(7, 7), "the plan")
     lost = with_saved(counted, saved_of(BEFORE, [WHOLE]))
-    assert (lost.grade, lost.of_all, lost.of_committed) == (Grade.UNKNOWN, Bounds(10), Bounds(5))
+    assert (lost.grade, lost.of_all, lost.of_committed) == (LossCertainty.UNKNOWN, Bounds(10), Bounds(5))
     enough = replace(counted, committed=Bounds(5, 10), total=Bounds(10, 10))
     same = with_saved(enough, saved_of(BEFORE, [WHOLE]))
-    assert (same.grade, same.of_all, same.of_committed) == (Grade.BOUNDED, Bounds(10, 10), Bounds(5, 10))
+    assert (same.grade, same.of_all, same.of_committed) == (LossCertainty.BOUNDED, Bounds(10, 10), Bounds(5, 10))
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     Forecast,
-    Grade,
     LogAnswer,
+    LossCertainty,
     Outcome,
     PartitionState,
     ReplicaLog,
@@ -140,7 +140,7 @@ def test_balanced_elects_the_best_live_log_once_its_quorum_was_heard(of_three: i
     balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
     assert balanced.elected == elected
     assert balanced.loss is not None
-    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert balanced.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
     outside = [note for note in found.notes if "outside the recovery quorum [1, 2]" in note]
     assert len(outside) == (elected == 3), "where it happens it is explained"
 
@@ -359,7 +359,7 @@ def test_on_the_state_of_a_released_cluster_the_recovery_goes_by_the_last_known_
     )
     balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
     assert (found.elected, balanced.elected) == (1, 1)
-    assert (balanced.loss.grade, balanced.loss.unheard) == (Grade.UNKNOWN, (3,))
+    assert (balanced.loss.grade, balanced.loss.unheard) == (LossCertainty.UNKNOWN, (3,))
     live = next(step for step in found.steps if step.rule == "recovery-quorum-live")
     assert live.evidence == "LastKnownELR is [1], fewer than 2 (min ISR); all live"
 

@@ -21,9 +21,9 @@ from kelr.model import (
     ConfigSource,
     ElectedBy,
     ElectionType,
-    Grade,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     PartitionState,
     RecoveryQuorum,
     Snapshot,
@@ -324,7 +324,7 @@ def test_a_broker_that_comes_back_without_its_log_directory_may_lead_with_an_emp
     elections = [one.changes[AT] for one in result.happened if AT in one.changes and one.changes[AT].loss is not None]
     assert elections[-1].elected_by is not None
     assert elections[-1].loss is not None
-    assert elections[-1].loss.grade is Grade.UNKNOWN
+    assert elections[-1].loss.grade is LossCertainty.UNKNOWN
 
 
 def test_the_hold_a_min_isr_write_lets_the_last_known_leader_return_and_elects_nobody() -> None:
@@ -417,7 +417,7 @@ def test_an_unclean_return_may_have_cost_the_logs_tail() -> None:
     result = imagined(snapshot, "1 returns unclean")
     change = result.happened[0].changes[AT]
     assert change.loss is not None
-    assert (change.elected_by, change.loss.grade) == (ElectedBy.LAST_KNOWN_LEADER, Grade.UNKNOWN)
+    assert (change.elected_by, change.loss.grade) == (ElectedBy.LAST_KNOWN_LEADER, LossCertainty.UNKNOWN)
     assert logs_of(result)[1] == "imagined: may have lost its tail in the unclean shutdown"
     clean = imagined(snapshot, "1 returns").happened[0].changes[AT]
     assert clean.loss is not None
@@ -506,7 +506,7 @@ def test_with_elr_off_an_unclean_return_to_the_isr_proves_nothing() -> None:
     for text in ("1 returns", "1 returns unclean"):
         loss = imagined(snapshot, text, KRAFT).happened[0].changes[AT].loss
         grades[text] = loss.grade if loss else None
-    assert grades == {"1 returns": Grade.PROVEN_NONE, "1 returns unclean": Grade.UNKNOWN}
+    assert grades == {"1 returns": LossCertainty.PROVEN_NONE, "1 returns unclean": LossCertainty.UNKNOWN}
 
 
 def test_who_follows_a_new_leader_is_cut_to_its_log() -> None:

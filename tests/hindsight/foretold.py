@@ -23,7 +23,7 @@ from kelr.engine.situation import effective_min_isr, situation_of
 from kelr.model import (
     Decision,
     ElectionType,
-    Grade,
+    LossCertainty,
     Method,
     PartitionState,
     PlannedElection,
@@ -432,7 +432,7 @@ def _carried_out(fork: World, claim: Claim, planned: PlannedElection, was: Truth
     counts = [(planned.loss.total, len(gone)), (planned.loss.committed, len(committed))]
     # How many are lost at least is of the plan's own moment: who is back since may hold what was missing.
     more = any(bounds is not None and bounds.at_most is not None and count > bounds.at_most for bounds, count in counts)
-    condition = planned.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and (was.torn or before)
+    condition = planned.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR and (was.torn or before)
     return Judged(claim, Verdict.WRONG if more and not condition else Verdict.RIGHT, text)
 
 

@@ -21,9 +21,9 @@ from kelr.model import (
     ElectionType,
     Finding,
     Forecast,
-    Grade,
     HoldDown,
     Loss,
+    LossCertainty,
     Outcome,
     Passed,
     PlannedElection,
@@ -231,7 +231,7 @@ def _total(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     loss: Loss = case.claim.says
     gone = case.lost
-    if loss.grade is Grade.PROVEN_NONE and loss.total is None:
+    if loss.grade is LossCertainty.PROVEN_NONE and loss.total is None:
         return Verdict.UNKNOWN, f"{len(gone)} records were lost"
     text = f"{len(gone)} records were lost, and {len(case.gone)} before, not {loss.total}"
     return _bounds(loss.total, len(gone), text, gone=len(case.gone))
@@ -242,14 +242,14 @@ def _committed(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     loss: Loss = case.claim.says
     gone = case.lost & case.truth.promised
-    if loss.grade in {Grade.PROVEN_NONE, Grade.NONE_IF_FEWER_THAN_MIN_ISR}:
+    if loss.grade in {LossCertainty.PROVEN_NONE, LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR}:
         gone -= case.truth.given_up
     text = f"{len(gone)} committed records were lost, and {len(case.gone)} before, not {loss.committed}"
     found = _bounds(loss.committed, len(gone), text, gone=len(case.gone))
     if found[0] is Verdict.WRONG and case.deleted_unseen:
         found = _bounds(loss.committed, len(gone | case.deleted_unseen), text, gone=len(case.gone))
     # "None, if fewer than min ISR replicas lost data": that is judged with the promise.
-    conditional = loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and bool(case.truth.torn)
+    conditional = loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR and bool(case.truth.torn)
     return (Verdict.UNKNOWN, text) if conditional and found[0] is Verdict.WRONG else found
 
 
@@ -260,7 +260,10 @@ def _uncommitted(case: Case) -> _Answer:
     gone = case.lost - case.truth.promised
     text = f"{len(gone)} uncommitted records were lost, not {loss.uncommitted}"
     found = _bounds(loss.uncommitted, len(gone), text)
-    if found[0] is Verdict.WRONG and loss.grade in {Grade.PROVEN_NONE, Grade.NONE_IF_FEWER_THAN_MIN_ISR}:
+    if found[0] is Verdict.WRONG and loss.grade in {
+        LossCertainty.PROVEN_NONE,
+        LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR,
+    }:
         # Those are not counted as committed (`_committed`), and so may be counted here.
         found = _bounds(loss.uncommitted, len(gone | (case.lost & case.truth.given_up)), text)
     if found[0] is Verdict.WRONG and case.deleted_unseen:
@@ -273,15 +276,15 @@ def _promise(case: Case) -> _Answer:
     loss: Loss = case.claim.says
     if not _ended(case):
         return Verdict.OPEN, ""
-    if loss.grade is Grade.UNKNOWN:
+    if loss.grade is LossCertainty.UNKNOWN:
         return Verdict.UNKNOWN, ""
-    if loss.grade is Grade.BOUNDED:
+    if loss.grade is LossCertainty.BOUNDED:
         return _committed(case)
     missing = case.truth.promised - case.truth.given_up - case.happened.kept
     text = f"{len(missing)} committed records are gone: offsets {_offsets(case, missing)}"
     if not missing:
         return Verdict.RIGHT, ""
-    if loss.grade is Grade.PROVEN_NONE or not case.truth.torn:
+    if loss.grade is LossCertainty.PROVEN_NONE or not case.truth.torn:
         return Verdict.WRONG, text
     return _conditional_promise(case, missing, text)
 

@@ -22,8 +22,8 @@ from kelr.model import (
     Consent,
     ElectedBy,
     ElectionType,
-    Grade,
     HoldReason,
+    LossCertainty,
     Method,
     Situation,
     Unplanned,
@@ -40,7 +40,7 @@ MODULES = (
 )
 """Where the engine makes its words."""
 VALUES: tuple[type[StrEnum], ...] = (
-    *(Situation, AdviceAction, ElectedBy, ElectionType, Grade, Unplanned, Consent, Method, HoldReason),
+    *(Situation, AdviceAction, ElectedBy, ElectionType, LossCertainty, Unplanned, Consent, Method, HoldReason),
 )
 
 

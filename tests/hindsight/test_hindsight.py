@@ -12,7 +12,7 @@ from kelr.engine.decide import decide_all
 from kelr.engine.outages.standing import Standing
 from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.seen import finding_of
-from kelr.model import Bounds, Check, Consent, ElectionType, Grade, Loss, Outcome, Passed, TopicPartition
+from kelr.model import Bounds, Check, Consent, ElectionType, Loss, LossCertainty, Outcome, Passed, TopicPartition
 from kelr.simulation import Acks, SimulatedLog
 from tests.hindsight import incident as incident_module
 from tests.hindsight.__main__ import RULES, incident_of
@@ -326,7 +326,9 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
     "every fence lets pass": ("kelr.engine.planning.fences._all", lambda *_: (), Kind.FENCED),
     "no loss is reported": (
         "kelr.view.incident.losses._between",
-        lambda _, now: Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.BOUNDED, NONE, NONE, ""),
+        lambda _, now: Lost(
+            TopicPartition(now.topic, now.partition), now.leader, LossCertainty.BOUNDED, NONE, NONE, ""
+        ),
         Kind.REPORT_LOST,
     ),
     "what was saved was lost, all of it": (

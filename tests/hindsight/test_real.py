@@ -7,7 +7,7 @@ import pytest
 from benchmarks.incidents.disks import FIRST_MARKER
 from benchmarks.incidents.ledger import Acked
 from kelr.lab.produce import Acks
-from kelr.model import Bounds, Grade, Loss, PartitionState, TopicPartition
+from kelr.model import Bounds, Loss, LossCertainty, PartitionState, TopicPartition
 from tests.hindsight.breakable import broker_of
 from tests.hindsight.claims import Claim, Kind
 from tests.hindsight.hindsight import WAIT, Happened, Truth
@@ -33,7 +33,7 @@ HAPPENED = Happened(WAIT, None, 1, frozenset({1}), {1: {0: 0, 1: 1}, 2: {0: 0, 1
 
 
 def claim(kind: Kind, *, total: int = 2, committed: int = 0) -> Claim:
-    loss = Loss(Grade.BOUNDED, committed=Bounds(committed, committed), total=Bounds(total, total))
+    loss = Loss(LossCertainty.BOUNDED, committed=Bounds(committed, committed), total=Bounds(total, total))
     return Claim(kind, AT, WAIT, loss, 1)
 
 

@@ -11,7 +11,16 @@ import pytest
 
 from kelr.controller import Election, events
 from kelr.engine.planning.lost import Elected, accepted_in_words, elected_by
-from kelr.model import Check, ElectionRequest, ElectionType, Grade, Method, Passed, RecordedElection, TopicPartition
+from kelr.model import (
+    Check,
+    ElectionRequest,
+    ElectionType,
+    LossCertainty,
+    Method,
+    Passed,
+    RecordedElection,
+    TopicPartition,
+)
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
@@ -81,7 +90,7 @@ def test_an_unclean_election_that_took_another_one_counts(tmp_path: Path) -> Non
     assert world.state().leader == 2
     (lost,) = status(SimulatedSource(world), tmp_path, plan=plan).lost
     assert (lost.grade, lost.committed, lost.basis) == (
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         None,
         "2 leads, and another one may have been elected before it; whether it held as much is not known",
     )

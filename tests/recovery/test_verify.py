@@ -15,7 +15,7 @@ from kelr.model import (
     Check,
     ElectionType,
     Finding,
-    Grade,
+    LossCertainty,
     PartitionState,
     Passed,
     Plan,
@@ -163,7 +163,7 @@ def test_where_the_broker_that_was_away_came_back_first_no_election_of_the_plan_
     dies(world, 1)()
     found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
     assert (len(found.lost), found.instead) == (len(where), {})
-    assert all(one.unsure and one.grade is Grade.UNKNOWN for one in found.lost)
+    assert all(one.unsure and one.grade is LossCertainty.UNKNOWN for one in found.lost)
 
 
 def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_was_refused_here_and_applied_from_elsewhere_is_no_election_that_lo
     dies(world, 2)()
     recorded = list(audit.read(tmp_path / "here"))
     (lost,) = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded).lost
-    assert lost.grade is Grade.UNKNOWN
+    assert lost.grade is LossCertainty.UNKNOWN
 
 
 def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kelr.engine.planning.verification import Seen
-from kelr.model import Check, Grade, LogEvidence, LogUnavailable, LogUnavailableReason, Loss, Passed, Truncation
+from kelr.model import Check, LogEvidence, LogUnavailable, LogUnavailableReason, Loss, LossCertainty, Passed, Truncation
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Coordinated, OpenTransaction, Unread
 from tests.recovery.aftermath import AT, LINEAGE, NOW_MS, PLANNED, WELL, judged, log, result, seen
 
@@ -133,7 +133,7 @@ def test_what_followers_were_to_give_up(truncations: Any, logs: Any, passed: Pas
 def test_where_the_elected_log_was_not_read_anybody_may_give_something_up(
     logs: Any, passed: Passed, words: str
 ) -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.UNKNOWN, unheard=(2,)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.UNKNOWN, unheard=(2,)))
     came_out, text = result(seen(logs=logs), Check.TRUNCATED, planned=planned)
     assert (came_out, words in text) == (passed, True), text
     assert "the log of broker 1 was not compared with that of 2: what only its disk holds is lost" in text

@@ -15,10 +15,10 @@ from kelr.model import (
     Consent,
     ElectionRequest,
     ElectionType,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     PartitionState,
     Plan,
     ReplicaLog,
@@ -177,7 +177,7 @@ def test_bringing_back_whom_its_disk_contradicts_is_no_proven_thing() -> None:
     clean = next(one for one in decision.forecasts if one.replica == 1 and one.clean)
     assert clean.elected == 1
     assert clean.loss is not None
-    assert clean.loss.grade is Grade.UNKNOWN
+    assert clean.loss.grade is LossCertainty.UNKNOWN
     assert any("is not believed" in note for note in decision.notes)
 
 
@@ -331,16 +331,18 @@ def test_another_directory_is_another_device() -> None:
     assert not answer.may_have_held_more
 
 
-@pytest.mark.parametrize(("held", "grade"), [(SHORTER, Grade.UNKNOWN), (WHOLE, Grade.NONE_IF_FEWER_THAN_MIN_ISR)])
+@pytest.mark.parametrize(
+    ("held", "grade"), [(SHORTER, LossCertainty.UNKNOWN), (WHOLE, LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR)]
+)
 def test_beside_a_cut_log_nothing_is_promised_but_of_a_log_that_shows_itself_whole(
-    held: ReplicaLog, grade: Grade
+    held: ReplicaLog, grade: LossCertainty
 ) -> None:
     source = of_a_disk((WAITS_FOR_ONE, CUT), (LED_BY_TWO, on_disk(held, newest=2)))
     election = next(one for one in planned(source, DESIGNATE_2).elections if one.partition == 1)
     loss = election.loss
     assert loss.grade is grade
     assert loss.total is not None
-    unknown = grade is Grade.UNKNOWN
+    unknown = grade is LossCertainty.UNKNOWN
     assert (loss.total.at_least, loss.total.at_most) == (0, None if unknown else 0)
     assert loss.may_have_lost == ((1,) if unknown else ())
     assert any("log of broker 1 may be cut" in one for one in election.warnings) is unknown

@@ -16,11 +16,11 @@ from kelr.model import (
     ElectionType,
     Ended,
     Evidence,
-    Grade,
     HoldDown,
     HoldReason,
     LogEvidence,
     Loss,
+    LossCertainty,
     Method,
     NotPlanned,
     Plan,
@@ -32,10 +32,10 @@ from kelr.model import (
 )
 
 NOTHING_LOST = Loss(
-    Grade.PROVEN_NONE, Bounds(0, 0), Bounds(0, 0), Bounds(0, 0), reason="2 is in the ISR, so it holds all of it"
+    LossCertainty.PROVEN_NONE, Bounds(0, 0), Bounds(0, 0), Bounds(0, 0), reason="2 is in the ISR, so it holds all of it"
 )
 NINETEEN_LOST = Loss(
-    Grade.UNKNOWN,
+    LossCertainty.UNKNOWN,
     committed=Bounds(4),
     uncommitted=Bounds(0),
     total=Bounds(19),
@@ -48,7 +48,7 @@ NINETEEN_LOST = Loss(
     truncations=(Truncation(2, 116, 19),),
     reason="the log of broker 1 was not read and may hold more",
 )
-UNKNOWN_LOST = Loss(Grade.UNKNOWN, unheard=(1, 3), reason="the log of 3 was not read")
+UNKNOWN_LOST = Loss(LossCertainty.UNKNOWN, unheard=(1, 3), reason="the log of 3 was not read")
 
 
 def evidence(*replicas: int, leader: int | None = None) -> Evidence:
@@ -105,7 +105,7 @@ LOSSY = PlannedElection(
         Alternative(
             ElectionType.DESIGNATION,
             1,
-            Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5), truncations=(Truncation(2, 130, 5),)),
+            Loss(LossCertainty.BOUNDED, Bounds(0, 5), total=Bounds(5, 5), truncations=(Truncation(2, 130, 5),)),
             "start broker 1: its return elects no leader, so then designate it",
             start=1,
             leader=1,

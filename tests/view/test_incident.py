@@ -23,7 +23,7 @@ from kelr.model import (
     Bounds,
     Cluster,
     Features,
-    Grade,
+    LossCertainty,
     PartitionState,
     Snapshot,
     TopicPartition,
@@ -107,7 +107,7 @@ def told(elected_as: ElectedAs | None, leader: int = 3) -> Told:
     return Told("a log", NOW_MS - 100_000, NOW_MS, 99, (), 0, {ONE: summary}, {ONE: tuple(turns)})
 
 
-def only(found: Sequence[Lost]) -> tuple[int | None, Grade, Bounds | None, str]:
+def only(found: Sequence[Lost]) -> tuple[int | None, LossCertainty, Bounds | None, str]:
     (one,) = found
     return one.leader, one.grade, one.committed, one.basis.partition(":")[0]
 
@@ -117,7 +117,7 @@ def only(found: Sequence[Lost]) -> tuple[int | None, Grade, Bounds | None, str]:
 
 def test_what_kelr_recorded_counts_once() -> None:
     found = losses(material(look(led(3, 3)), before=THEN, told=told(ElectedAs.UNCLEAN), done=Done("a", (audited(),))))
-    assert only(found) == (3, Grade.UNKNOWN, Bounds(4), "audit log")
+    assert only(found) == (3, LossCertainty.UNKNOWN, Bounds(4), "audit log")
     assert found[0].total == Bounds(19)
     assert "log not read: 1" in found[0].basis
 
@@ -143,7 +143,7 @@ def test_what_was_asked_for_and_is_not_seen_may_have_lost(result: str) -> None:
     """Brokers that lag show the epoch of before, whatever Kafka answered."""
     record = audited(result, after=NOBODY_ELECTED, asked=True)
     (lost,) = losses(material(look(replace(INCIDENT, partitions=(LEADERLESS,))), done=Done("a", (record,))))
-    assert (lost.grade, lost.total) == (Grade.UNKNOWN, None)
+    assert (lost.grade, lost.total) == (LossCertainty.UNKNOWN, None)
 
 
 @pytest.mark.parametrize(
@@ -158,18 +158,18 @@ def test_what_was_asked_for_and_is_not_seen_may_have_lost(result: str) -> None:
 )
 def test_what_the_record_does_not_tell_is_unknown(record: AuditRecord) -> None:
     found = losses(material(look(led(3, 3)), done=Done("a", (record,))))
-    assert only(found) == (3, Grade.UNKNOWN, None, "audit log")
+    assert only(found) == (3, LossCertainty.UNKNOWN, None, "audit log")
 
 
 def test_an_unclean_election_is_counted_by_the_logs_from_before() -> None:
     found = losses(material(look(led(3, 3)), before=THEN, told=told(ElectedAs.UNCLEAN)))
-    assert only(found) == (3, Grade.UNKNOWN, Bounds(4), "metadata log")
+    assert only(found) == (3, LossCertainty.UNKNOWN, Bounds(4), "metadata log")
 
 
 def test_without_logs_it_is_unknown() -> None:
     assert only(losses(material(look(led(3, 3)), told=told(ElectedAs.UNCLEAN)))) == (
         3,
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         None,
         "metadata log",
     )
@@ -177,12 +177,12 @@ def test_without_logs_it_is_unknown() -> None:
     older = replace(LEADERLESS, leader_epoch=1)
     other = look(replace(INCIDENT, partitions=(older,)), 0)
     found = losses(material(look(led(3, 3)), before=other, told=told(ElectedAs.UNCLEAN)))
-    assert [(one.leader, one.grade) for one in found] == [(3, Grade.UNKNOWN), (None, Grade.UNKNOWN)]
+    assert [(one.leader, one.grade) for one in found] == [(3, LossCertainty.UNKNOWN), (None, LossCertainty.UNKNOWN)]
 
 
 def test_a_clean_election_lost_nothing() -> None:
     found = losses(material(look(led(1, 3)), before=THEN, told=told(ElectedAs.ELR, 1)))
-    assert only(found) == (1, Grade.PROVEN_NONE, Bounds(0, 0), "metadata log")
+    assert only(found) == (1, LossCertainty.PROVEN_NONE, Bounds(0, 0), "metadata log")
 
 
 @pytest.mark.parametrize("before", [None, THEN])
@@ -190,10 +190,10 @@ def test_a_metadata_log_that_ends_before_the_election_proves_nothing_of_it(befor
     ended = told(None)
     ended.summaries[ONE].elections = 1  # an earlier one, before all of them were gone
     made = material(look(led(1, 3)), before=before, told=replace(ended, ends_ms=NOW_MS - 50_000))
-    assert only(losses(made))[:3] == (1, Grade.UNKNOWN, None)
+    assert only(losses(made))[:3] == (1, LossCertainty.UNKNOWN, None)
     assert "UNKNOWN (1 election; unknown: 1)" in loss_sentence(made, figures(made))
     # With the logs of before, an election of one that was live then can be counted all the same.
-    assert only(losses(replace(made, now=look(led(3, 3)), before=THEN)))[:3] == (3, Grade.UNKNOWN, Bounds(4))
+    assert only(losses(replace(made, now=look(led(3, 3)), before=THEN)))[:3] == (3, LossCertainty.UNKNOWN, Bounds(4))
 
 
 def test_a_time_without_a_leader_that_had_not_ended_is_said_to_be_no_shorter() -> None:
@@ -208,20 +208,20 @@ def test_a_metadata_log_that_begins_after_the_election_proves_nothing_of_it() ->
     late = told(ElectedAs.ELR, 1)
     for summaries in ({}, late.summaries):
         made = replace(late, begins_ms=NOW_MS - 1000, summaries=summaries)
-        assert only(losses(material(look(led(1, 3)), before=THEN, told=made)))[:3] == (1, Grade.UNKNOWN, None)
+        assert only(losses(material(look(led(1, 3)), before=THEN, told=made)))[:3] == (1, LossCertainty.UNKNOWN, None)
 
 
 def test_an_election_after_that_of_kelr_is_not_passed_over() -> None:
     found = losses(material(look(led(2, 5)), done=Done("a", (audited(),))))
-    assert [(one.leader, one.grade) for one in found] == [(3, Grade.UNKNOWN), (2, Grade.UNKNOWN)]
+    assert [(one.leader, one.grade) for one in found] == [(3, LossCertainty.UNKNOWN), (2, LossCertainty.UNKNOWN)]
 
 
 def test_between_two_snapshots_one_election_is_counted_and_several_are_not() -> None:
-    assert only(losses(material(look(led(3, 3)), before=THEN)))[:3] == (3, Grade.UNKNOWN, Bounds(4))
-    assert only(losses(material(look(led(2, 3)), before=THEN)))[:3] == (2, Grade.UNKNOWN, Bounds(0))
-    assert only(losses(material(look(led(3, 4)), before=THEN)))[:3] == (3, Grade.UNKNOWN, None)
+    assert only(losses(material(look(led(3, 3)), before=THEN)))[:3] == (3, LossCertainty.UNKNOWN, Bounds(4))
+    assert only(losses(material(look(led(2, 3)), before=THEN)))[:3] == (2, LossCertainty.UNKNOWN, Bounds(0))
+    assert only(losses(material(look(led(3, 4)), before=THEN)))[:3] == (3, LossCertainty.UNKNOWN, None)
     # 1 was down: whether it came back whole is not known.
-    assert only(losses(material(look(led(1, 3)), before=THEN)))[:3] == (1, Grade.UNKNOWN, None)
+    assert only(losses(material(look(led(1, 3)), before=THEN)))[:3] == (1, LossCertainty.UNKNOWN, None)
     assert losses(material(THEN, before=THEN)) == ()
 
 
@@ -237,11 +237,11 @@ def test_without_elr_an_election_from_the_isr_proves_nothing(unsure: str) -> Non
     else:
         before = without_elr(before)
     made = material(now, before=before, told=told(ElectedAs.ISR, 1))
-    assert only(losses(made)) == (1, Grade.UNKNOWN, None, "metadata log")
+    assert only(losses(made)) == (1, LossCertainty.UNKNOWN, None, "metadata log")
     assert "whether it came back whole is not known" in losses(made)[0].basis
     # One that was live then has what it had then.
     counted = losses(material(without_elr(look(led(3, 3))), before=THEN, told=told(ElectedAs.ISR, 3)))
-    assert only(counted) == (3, Grade.UNKNOWN, Bounds(4), "metadata log")
+    assert only(counted) == (3, LossCertainty.UNKNOWN, Bounds(4), "metadata log")
     alone = material(without_elr(look(led(1, 3))), told=told(ElectedAs.ISR, 1))
     assert "of members of the ISR, which without ELR proves nothing." in loss_sentence(alone, figures(alone))
 
@@ -249,7 +249,7 @@ def test_without_elr_an_election_from_the_isr_proves_nothing(unsure: str) -> Non
 def test_what_came_between_the_earlier_look_and_the_first_known_election_is_unknown() -> None:
     later = audited(before={"leader": None, "leader_epoch": 5}, after={"leader": 3, "leader_epoch": 6})
     found = losses(material(look(led(3, 6)), before=THEN, done=Done("a", (later,))))
-    assert [(one.leader, one.grade) for one in found] == [(3, Grade.UNKNOWN), (None, Grade.UNKNOWN)]
+    assert [(one.leader, one.grade) for one in found] == [(3, LossCertainty.UNKNOWN), (None, LossCertainty.UNKNOWN)]
     assert "between leader epoch 2, of the earlier look, and 5" in found[1].basis
     # It was led then: losing its leader is no election.
     leading = look(replace(INCIDENT, partitions=(replace(LEADERLESS, leader=1, isr=(1,), leader_epoch=4),)), 0)
@@ -261,7 +261,7 @@ def test_elections_of_a_partition_that_was_led_under_min_isr_are_not_passed_over
     leading = look(replace(INCIDENT, partitions=(alone,)), INCIDENT.taken_at_ms)
     assert leading.in_trouble == (ONE,)
     found = losses(material(look(led(2, 6)), before=leading))
-    assert only(found) == (2, Grade.UNKNOWN, None, "two looks")
+    assert only(found) == (2, LossCertainty.UNKNOWN, None, "two looks")
     assert losses(material(look(led(3, 6)), before=leading)) != ()  # it was lost, and elected again
     assert losses(material(look(led(3, 4)), before=leading)) == ()
     # A metadata log without trouble from then to now tells that all were clean.
@@ -287,7 +287,7 @@ def test_without_elr_a_log_of_clean_elections_proves_nothing_of_one_that_was_led
         before=without_elr(before) if unsure == "before" else before,
         told=log,
     )
-    assert only(losses(made)) == (1, Grade.UNKNOWN, None, "metadata log")
+    assert only(losses(made)) == (1, LossCertainty.UNKNOWN, None, "metadata log")
     assert "elected from the ISR, which without ELR proves nothing" in losses(made)[0].basis
 
 
@@ -305,13 +305,13 @@ def test_elections_of_a_partition_that_was_healthy_are_not_passed_over(isr: tupl
     state = replace(LEADERLESS, leader=3, isr=isr, elr=(), leader_epoch=8)
     now = look(replace(INCIDENT, partitions=(state,)))
     (found,) = losses(material(now, before=healthy()))
-    assert (found.leader, found.grade, found.committed) == (3, Grade.UNKNOWN, None)
+    assert (found.leader, found.grade, found.committed) == (3, LossCertainty.UNKNOWN, None)
     assert "2 led in leader epoch 4 of the earlier one, and 3 leads in 8" in found.basis
     # Nothing that is proven elsewhere makes it proven here.
     proven = replace(audited(loss={"grade": "proven-none", "committed": [0, 0], "total": [0, 0]}), partition=0)
     made = material(replace(now, rows={**now.rows, **look(INCIDENT).rows}), before=healthy(), done=Done("a", (proven,)))
     made = replace(made, partitions=(TopicPartition("orders", 0), ONE))
-    assert [one.grade for one in losses(made)] == [Grade.PROVEN_NONE, Grade.UNKNOWN]
+    assert [one.grade for one in losses(made)] == [LossCertainty.PROVEN_NONE, LossCertainty.UNKNOWN]
     assert [tile.label for tile in tiles(made, figures(made)) if "lost" in tile.label] == [
         "committed offsets lost; UNKNOWN for 1 election of 2",
         "offsets lost in all, committed or not",
@@ -325,8 +325,8 @@ def test_one_step_from_a_healthy_leader_to_another_is_clean_where_kafka_may_not_
     assert losses(material(look(led(3, 5)), before=healthy())) == ()
     assert losses(material(look(led(3, 6)), before=healthy())) != ()
     # Kafka elects uncleanly in one step where it may, and whether it may is not known either.
-    assert only(losses(material(look(led(3, 5)), before=healthy(unclean=True))))[:2] == (3, Grade.UNKNOWN)
-    assert only(losses(material(look(led(3, 5)), before=healthy(unclean=None))))[:2] == (3, Grade.UNKNOWN)
+    assert only(losses(material(look(led(3, 5)), before=healthy(unclean=True))))[:2] == (3, LossCertainty.UNKNOWN)
+    assert only(losses(material(look(led(3, 5)), before=healthy(unclean=None))))[:2] == (3, LossCertainty.UNKNOWN)
     # The same leader all the time is no election.
     assert losses(material(look(led(2, 5)), before=healthy(unclean=True))) == ()
 
@@ -339,16 +339,16 @@ def test_who_was_elected_is_known_from_each_source() -> None:
     assert elected_since(material(look(led(2, 4))), decision) is None
 
 
-def lost(grade: Grade, committed: Bounds | None) -> Lost:
+def lost(grade: LossCertainty, committed: Bounds | None) -> Lost:
     return Lost(ONE, 3, grade, committed, None, "")
 
 
 def test_a_sum_is_no_surer_than_its_parts() -> None:
-    bounded, exact = lost(Grade.BOUNDED, Bounds(4, 9)), lost(Grade.PROVEN_NONE, Bounds(0, 0))
+    bounded, exact = lost(LossCertainty.BOUNDED, Bounds(4, 9)), lost(LossCertainty.PROVEN_NONE, Bounds(0, 0))
     assert lost_in_all([bounded, exact]).committed == Bounds(4, 9)
-    assert lost_in_all([bounded, lost(Grade.BOUNDED, Bounds(3))]).committed == Bounds(7)
-    assert lost_in_all([bounded, lost(Grade.UNKNOWN, None)]).committed == Bounds(4)
-    assert lost_in_all([lost(Grade.UNKNOWN, None)]).committed == Bounds(0)
+    assert lost_in_all([bounded, lost(LossCertainty.BOUNDED, Bounds(3))]).committed == Bounds(7)
+    assert lost_in_all([bounded, lost(LossCertainty.UNKNOWN, None)]).committed == Bounds(4)
+    assert lost_in_all([lost(LossCertainty.UNKNOWN, None)]).committed == Bounds(0)
 
 
 def test_that_all_was_clean_is_said_of_the_time_that_was_told_and_no_other() -> None:
@@ -570,7 +570,7 @@ def test_a_chat_message_is_short_and_its_blocks_are_closed(count: int, words: st
 
 
 def test_a_chat_message_has_the_whole_condition_of_a_promise() -> None:
-    promised = audited(loss={"grade": Grade.NONE_IF_FEWER_THAN_MIN_ISR, "committed": [0, 0], "total": [0, 0]})
+    promised = audited(loss={"grade": LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, "committed": [0, 0], "total": [0, 0]})
     text = chat(material(look(led(3, 3)), done=Done("a", (promised,))))
     condition = "if fewer than min ISR replicas lost data"
     assert any(line.startswith("orders:1") and line.endswith(f"none, {condition}") for line in text.splitlines())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kelr.model import Bounds, Grade, NotPlanned, Situation, Snapshot, TopicError, TopicPartition, Unplanned
+from kelr.model import Bounds, LossCertainty, NotPlanned, Situation, Snapshot, TopicError, TopicPartition, Unplanned
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.replay.history import ElectedAs, Trouble
 from kelr.view.incident.chat import chat
@@ -84,7 +84,7 @@ def test_a_count_that_is_too_small_is_none() -> None:
     exact = {"grade": "bounded", "committed": [4, 4], "total": [19, 19], "unheard": []}
     made = material(look(led(3, 3)), before=THEN, done=Done("a", (audited(loss=exact), replay(60))))
     (lost,) = figures(made).lost
-    assert (lost.grade, lost.of_all, lost.of_committed) == (Grade.UNKNOWN, Bounds(60), Bounds(4))
+    assert (lost.grade, lost.of_all, lost.of_committed) == (LossCertainty.UNKNOWN, Bounds(60), Bounds(4))
     fewer = material(look(led(3, 3)), before=THEN, done=Done("a", (audited(loss=exact), replay(5))))
     assert figures(fewer).in_all.total == Bounds(19, 19)
 
@@ -188,7 +188,7 @@ records = st.builds(
     lambda grade, committed, total, unheard, result: audited(
         result, loss={"grade": grade, "committed": committed, "total": total, "unheard": unheard}
     ),
-    st.sampled_from([*Grade, "made-up"]).map(str),
+    st.sampled_from([*LossCertainty, "made-up"]).map(str),
     bounds,
     bounds,
     st.lists(st.integers(1, 3), max_size=2),

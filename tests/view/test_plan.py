@@ -20,8 +20,8 @@ from kelr.model import (
     Bounds,
     Consent,
     ElectionType,
-    Grade,
     Loss,
+    LossCertainty,
     Method,
     NotPlanned,
     Plan,
@@ -180,7 +180,7 @@ def test_where_a_reason_has_to_be_given_the_step_says_why() -> None:
 
 
 def test_a_promise_is_a_footnote() -> None:
-    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=Grade.NONE_IF_FEWER_THAN_MIN_ISR))
+    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR))
     lines = shown(plan(promised)).splitlines()
     assert "Loss  None, if fewer than min ISR replicas lost data." in lines
     assert "orders:0         2  0*              0           2" in lines
@@ -274,7 +274,7 @@ def test_the_same_plan_reads_the_same_without_color() -> None:
 
 def test_a_plan_that_loses_nothing_says_so() -> None:
     assert "Loss  None.\n" in shown(plan(PREFERRED))
-    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=Grade.NONE_IF_FEWER_THAN_MIN_ISR))
+    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR))
     assert totals_in_words(plan(promised)) == "1 election. Lost: None, if fewer than min ISR replicas lost data."
 
 
@@ -379,7 +379,7 @@ def asked(*entries: PlannedElection) -> str:
 
 def test_before_an_election_the_tail_of_a_live_broker_and_the_disk_of_a_dead_one_are_both_named() -> None:
     tail = replace(LOSSY, partition=0, loss=replace(NINETEEN_LOST, total=Bounds(19, 19), unheard=()), hold=())
-    disk = replace(LOSSY, rescue=(), loss=Loss(Grade.UNKNOWN, unheard=(1,), reason="the log of 1 was not read"))
+    disk = replace(LOSSY, rescue=(), loss=Loss(LossCertainty.UNKNOWN, unheard=(1,), reason="the log of 1 was not read"))
     text = asked(tail, disk)
     assert "1. Save what broker 2 truncates at once, and keep broker 1 down until its disk is saved." in text
     assert "kelr rescue dump orders:0-1 --elect 3 --log-dir DIRECTORY --out lost-to-3.kelr-rescue" in text
@@ -388,7 +388,7 @@ def test_before_an_election_the_tail_of_a_live_broker_and_the_disk_of_a_dead_one
 
 def test_a_disk_that_nobody_read_is_saved_before_an_election_that_needs_it_not_to_be_held() -> None:
     """The broker's return elects nobody, and truncates all the same."""
-    unread = replace(LOSSY, rescue=(), hold=(), loss=Loss(Grade.UNKNOWN, unheard=(1,), reason="1 was not read"))
+    unread = replace(LOSSY, rescue=(), hold=(), loss=Loss(LossCertainty.UNKNOWN, unheard=(1,), reason="1 was not read"))
     assert "Do Keep broker 1 down until its disk is saved. On the host of broker 1" in asked(unread)
     assert "until its disk is saved" not in asked(replace(unread, loss=NOTHING_LOST, consent=Consent.YES))
 
@@ -561,12 +561,17 @@ def test_targets_name_these_partitions_and_no_others(pairs: set[tuple[str, int]]
 
 LOSSES = st.builds(
     lambda grade, least, more: Loss(
-        grade, None if grade is Grade.UNKNOWN else Bounds(0), None, None if least is None else Bounds(least, more)
+        grade,
+        None if grade is LossCertainty.UNKNOWN else Bounds(0),
+        None,
+        None if least is None else Bounds(least, more),
     ),
-    st.sampled_from(Grade),
+    st.sampled_from(LossCertainty),
     st.one_of(st.none(), st.integers(0, 3)),
     st.none(),
-) | st.integers(0, 3).map(lambda lost: Loss(Grade.BOUNDED, Bounds(0, lost), Bounds(0, lost), Bounds(lost, lost)))
+) | st.integers(0, 3).map(
+    lambda lost: Loss(LossCertainty.BOUNDED, Bounds(0, lost), Bounds(0, lost), Bounds(lost, lost))
+)
 
 
 @given(st.lists(st.tuples(LOSSES, st.sampled_from(Consent)), min_size=1, max_size=4))

@@ -15,12 +15,12 @@ from kelr.engine.planning.verification import findings
 from kelr.model import (
     AdviceAction,
     Bounds,
-    Grade,
     HoldDown,
     HoldReason,
     LogUnavailable,
     LogUnavailableReason,
     Loss,
+    LossCertainty,
     NotPlanned,
     Plan,
     Situation,
@@ -149,12 +149,15 @@ def test_all_is_well_is_not_said_without_a_controller_or_where_something_was_los
     assert verified_in_words(silent).startswith("UNKNOWN: 1 of 1 partition passed, 7 checks. All of it is what brokers")
     assert "no controller answers (REQUEST_TIMED_OUT)" in verified_in_words(silent)
     for loss, words in (
-        (Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)), "UNKNOWN."),
-        (Loss(Grade.UNKNOWN, None, None, Bounds(12), (1,)), "UNKNOWN, at least 12 offsets."),
-        (Loss(Grade.UNKNOWN, Bounds(4, 4), None, Bounds(4, 4)), "UNKNOWN, at least 4 offsets."),
-        (Loss(Grade.BOUNDED, Bounds(0, 6), None, Bounds(6, 6)), "6 offsets."),
-        (Loss(Grade.PROVEN_NONE, Bounds(0, 0), None, Bounds(0), (1,)), "no committed offset; others: UNKNOWN."),
-        (Loss(Grade.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0), None, Bounds(0, 0)), "nothing, if fewer than min ISR"),
+        (Loss(LossCertainty.BOUNDED, Bounds(0), None, Bounds(0), (1,)), "UNKNOWN."),
+        (Loss(LossCertainty.UNKNOWN, None, None, Bounds(12), (1,)), "UNKNOWN, at least 12 offsets."),
+        (Loss(LossCertainty.UNKNOWN, Bounds(4, 4), None, Bounds(4, 4)), "UNKNOWN, at least 4 offsets."),
+        (Loss(LossCertainty.BOUNDED, Bounds(0, 6), None, Bounds(6, 6)), "6 offsets."),
+        (Loss(LossCertainty.PROVEN_NONE, Bounds(0, 0), None, Bounds(0), (1,)), "no committed offset; others: UNKNOWN."),
+        (
+            Loss(LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0), None, Bounds(0, 0)),
+            "nothing, if fewer than min ISR",
+        ),
     ):
         planned = replace(PLANNED, loss=loss)
         one = lost_by(planned, BACK)
@@ -166,14 +169,14 @@ def test_all_is_well_is_not_said_without_a_controller_or_where_something_was_los
         document = json.loads(shown(verified, format=OutputFormat.JSON))
         assert violations(document, "verification") == []
         assert document["lost"]["total"][1] == verified.in_all.total.at_most
-    proven = replace(PLANNED, loss=Loss(Grade.PROVEN_NONE, Bounds(0, 0), None, Bounds(0, 0)))
+    proven = replace(PLANNED, loss=Loss(LossCertainty.PROVEN_NONE, Bounds(0, 0), None, Bounds(0, 0)))
     nothing = lost_by(proven, BACK)
     assert nothing is not None
     assert verified_in_words(Verified(PLAN, found, NOW_MS, (nothing,))) == "Passed: 1 of 1 partition, 7 checks."
 
 
 def test_what_was_not_read_before_the_elections_is_named_and_what_was_accepted_for_it() -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
     one = lost_by(planned, BACK)
     away = lost_by(planned, seen())
     assert one is not None
@@ -191,7 +194,7 @@ def test_what_was_not_read_before_the_elections_is_named_and_what_was_accepted_f
 
 
 def test_where_a_later_election_made_the_planned_replica_the_leader_it_says_that_the_planned_one_is_unknown() -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(4, 19), None, Bounds(19, 19)))
     later = seen(state={"leader_epoch": 6}, logs=tuple(replace(one, current_leader_epoch=6) for one in BACK.logs))
     one = lost_by(planned, later)
     assert one is not None
@@ -222,7 +225,7 @@ def test_a_plan_that_another_election_came_before_was_not_carried_out_and_lost_n
 
 
 def test_where_another_replica_led_first_and_the_plan_may_have_elected_it_what_was_lost_is_unknown() -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
     assert BACK.state is not None
     led = replace(BACK, state=replace(BACK.state, leader=1))
     one = lost_by(planned, led)
@@ -242,7 +245,7 @@ def test_where_another_replica_led_first_and_the_plan_may_have_elected_it_what_w
 def test_of_a_member_of_the_elr_that_led_first_it_is_said_that_a_clean_shutdown_would_have_lost_nothing_committed() -> (
     None
 ):
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
     assert BACK.state is not None
     led = replace(BACK, state=replace(BACK.state, leader=1))
     clean = (
@@ -275,7 +278,7 @@ def test_of_a_member_of_the_elr_that_led_first_it_is_said_that_a_clean_shutdown_
 def test_nobody_is_said_to_have_followed_a_plan_that_may_not_have_been_carried_out(
     on_record: Elected | None, words: str
 ) -> None:
-    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1, 3)))
+    planned = replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(0), None, Bounds(0), (1, 3)))
     assert BACK.state is not None
     led = replace(BACK, state=replace(BACK.state, leader=1, leader_epoch=7))
     one = lost_by(planned, replace(led, logs=tuple(replace(log, current_leader_epoch=7) for log in BACK.logs)))
@@ -528,7 +531,7 @@ def test_a_partition_that_another_replica_leads_is_not_well(
 
 
 def test_status_tells_what_the_plans_elections_lost_and_that_no_controller_answers() -> None:
-    lost = lost_by(replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,))), BACK)
+    lost = lost_by(replace(PLANNED, loss=Loss(LossCertainty.BOUNDED, Bounds(0), None, Bounds(0), (1,))), BACK)
     assert lost is not None
     status = replace(STATUS, journals=(), plan_partitions=(WELL_LED,), lost=(lost,))
     assert "Lost by the plan's elections: UNKNOWN (1 election)." in status_of(status)

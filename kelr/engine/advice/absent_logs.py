@@ -25,7 +25,7 @@ from kelr.engine.logs import count_distinct
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined, plural
-from kelr.model import Advice, AdviceAction, Grade
+from kelr.model import Advice, AdviceAction, LossCertainty
 
 BEST_OF_ALL = "the most complete of all replicas"
 """Said of a log that no other exceeds, of those of all replicas at hand."""
@@ -398,7 +398,7 @@ def ask_the_live_first(
     """
     unread = tuple(one for one in case.live if one in case.logs.unranked)
     best = found.best_designation
-    sure = best is not None and best.loss is not None and best.loss.grade is not Grade.UNKNOWN
+    sure = best is not None and best.loss is not None and best.loss.grade is not LossCertainty.UNKNOWN
     if not unread or sure:
         return None
     alternative, designate = otherwise

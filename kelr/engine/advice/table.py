@@ -58,7 +58,7 @@ from kelr.model import (
     ConfigSource,
     ElectedBy,
     ElectionType,
-    Grade,
+    LossCertainty,
     Situation,
 )
 
@@ -209,7 +209,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         unclean is not None
         and unclean.elected == first
         and unclean.loss
-        and unclean.loss.grade is not Grade.PROVEN_NONE
+        and unclean.loss.grade is not LossCertainty.PROVEN_NONE
     ):
         text += (
             f" If only its process died, its log is complete. If the machine of {first} crashed or lost its disk, read"
@@ -388,7 +388,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         )
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     quorum = case.proven_quorum
-    if quorum is not None and best.loss is not None and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+    if quorum is not None and best.loss is not None and best.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
         text = (
             f"Designate {designate}, as a balanced recovery would: it {cost_in_words(best.loss)}. By the metadata log"
             f" {joined(sorted(quorum.members))} held everything committed, and"
@@ -465,7 +465,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if held_back is not None:
         return held_back
     clean = found.forecast(first, clean=True)
-    sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
+    sure = clean is not None and clean.loss is not None and clean.loss.grade is LossCertainty.PROVEN_NONE
     others = without(case.state.replicas, first)
     how = "it was shut down cleanly, as its disk shows:" if case.stopped_cleanly(first) else "after a clean shutdown"
     text = f"Start broker {first} first" + (f": {how} no committed record is lost." if sure else ".")
@@ -553,7 +553,7 @@ def _unclean_pending(case: Case, found: Findings) -> Advice:
         return _forbid_it(case, found, "what that loses is not known", _blocked(case).text)
     if holder is not None:
         return _forbid_it(case, found, f"the log of broker {holder}, which is down, is better")
-    if unread and not (best.loss and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR):
+    if unread and not (best.loss and best.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR):
         return _forbid_it(case, found, f"{not_read(unread)}, and may be better")
     if best.designate != found.elected:
         rank = "the most complete log that was read" if unread else "the most complete log"

@@ -8,7 +8,7 @@ from kelr.engine.advice.returns import rescue_of_return, while_others_are_down
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.hold import who_is_elected
 from kelr.engine.planning.subject import Subject
-from kelr.model import Alternative, ElectedBy, ElectionType, Forecast, Grade, LogUnavailableReason, Loss
+from kelr.model import Alternative, ElectedBy, ElectionType, Forecast, LogUnavailableReason, Loss, LossCertainty
 
 
 def alternatives_of(subject: Subject, choice: Choice) -> tuple[Alternative, ...]:
@@ -67,7 +67,7 @@ def _unknown(subject: Subject, replica: int) -> Loss:
     """The loss where only a clean return elects somebody, and nobody knows whether it would be one."""
     unheard = tuple(one for one in subject.state.replicas if one not in subject.case.logs.ranked)
     reason = f"how broker {replica} stopped is not known, and after an unclean shutdown its return elects no leader"
-    return Loss(Grade.UNKNOWN, unheard=unheard, reason=reason)
+    return Loss(LossCertainty.UNKNOWN, unheard=unheard, reason=reason)
 
 
 def _start(subject: Subject, returns: Sequence[Forecast]) -> str:
@@ -83,7 +83,7 @@ def _what_follows(subject: Subject, forecast: Forecast) -> str:
     if forecast.elected is None:
         nobody = f"{while_others_are_down(subject.case, forecast.replica)}its return elects no leader"
         return nobody + (", so then designate it" if forecast.leads is not None else "")
-    proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
+    proven = forecast.loss is not None and forecast.loss.grade is LossCertainty.PROVEN_NONE
     return f"Kafka elects {who_is_elected(forecast)}{', with all that was committed' if proven else ''}"
 
 

@@ -21,7 +21,7 @@ from kelr.engine.planning.refusals import is_advised_to_start
 from kelr.engine.planning.subject import Subject
 from kelr.engine.recovery.prediction import heard_logs, run_now
 from kelr.engine.words import agree, brokers
-from kelr.model import ElectedBy, ElectionType, Forecast, Grade, HoldDown, HoldReason, Loss, Method
+from kelr.model import ElectedBy, ElectionType, Forecast, HoldDown, HoldReason, Loss, LossCertainty, Method
 
 _KEEP_IT_DOWN = "keep it down until this is done"
 _NOBODY: tuple[bool, tuple[int | None, ElectedBy | None]] = (False, (None, None))
@@ -202,7 +202,7 @@ def _who(returning: int, leader: int | None, by: ElectedBy | None) -> str:
 
 
 def _holding(forecast: Forecast) -> str:
-    proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
+    proven = forecast.loss is not None and forecast.loss.grade is LossCertainty.PROVEN_NONE
     return ", with all that was committed" if proven else ""
 
 
@@ -214,10 +214,10 @@ def _whatever(forecast: Forecast) -> str:
 
 def loses_less(one: Loss | None, other: Loss) -> bool:
     """Whether one loss is known to be less than another: by its grade, or counted to the end."""
-    if one is None or one.grade is Grade.UNKNOWN:
+    if one is None or one.grade is LossCertainty.UNKNOWN:
         return False
-    if one.grade is Grade.PROVEN_NONE:
-        return other.grade is not Grade.PROVEN_NONE and _counts_or_may(other)
+    if one.grade is LossCertainty.PROVEN_NONE:
+        return other.grade is not LossCertainty.PROVEN_NONE and _counts_or_may(other)
     most = _most_of_what_is_left(one)
     return most is not None and other.total is not None and most < other.total.at_least
 

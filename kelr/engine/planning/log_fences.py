@@ -9,7 +9,7 @@ from kelr.engine.planning.consent import consent_of, needs_more
 from kelr.engine.planning.evidence import logs_of
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import plural
-from kelr.model import LOG_DIRECTORY, Bounds, Difference, Grade, LogEvidence, Loss, PlannedElection, ReplicaLog
+from kelr.model import LOG_DIRECTORY, Bounds, Difference, LogEvidence, Loss, LossCertainty, PlannedElection, ReplicaLog
 
 
 def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: bool) -> Iterator[Difference]:
@@ -57,7 +57,7 @@ def _wanted_log(planned: PlannedElection, subject: Subject) -> Iterator[Differen
     now = subject.case.logs.heard.get(elect)
     heard_before = before is not None and before.log_end is not None
     if before is None or not heard_before or now is None:
-        if heard_before == (now is not None) or planned.loss.grade is Grade.PROVEN_NONE:
+        if heard_before == (now is not None) or planned.loss.grade is LossCertainty.PROVEN_NONE:
             return
         text = (
             f"The log of {elect} was not read when the plan was made, and is now: plan again to see what is lost."
@@ -123,7 +123,7 @@ def _moved(before: LogEvidence, now: ReplicaLog) -> str:
 
 def _better_replicas(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
     """Replicas that came back since, and could lead with a better log, or with one that nobody can judge."""
-    if planned.loss.grade is Grade.PROVEN_NONE:
+    if planned.loss.grade is LossCertainty.PROVEN_NONE:
         return
     logs, elect = subject.case.logs, planned.elect
     for replica in subject.case.live:
@@ -179,7 +179,7 @@ def _lost_now(planned: PlannedElection, subject: Subject, now: Loss) -> Differen
     """The loss, where more is lost now by what was heard now."""
     before, elect = planned.loss, planned.elect
     # Of a member whose own log was not read nothing was known to be lost.
-    total = before.total or (Bounds(0) if before.grade is Grade.PROVEN_NONE else None)
+    total = before.total or (Bounds(0) if before.grade is LossCertainty.PROVEN_NONE else None)
     if total is None or now.total is None:
         return None
     why = "now: a more complete log was read than when the plan was made"

@@ -16,7 +16,7 @@ from kelr.engine.planning.saved import SavedOfLoss
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.verified_logs import elected_log, holds_all_others, kept_up_to, planned_log_end
 from kelr.engine.words import agree, joined, plural
-from kelr.model import Bounds, Grade, Method, PlannedElection, ReplicaLog, TopicPartition
+from kelr.model import Bounds, LossCertainty, Method, PlannedElection, ReplicaLog, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.partition import PartitionState
 from kelr.model.plan import Ended
@@ -40,7 +40,12 @@ __all__ = [
     "with_saved",
 ]
 
-ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
+ORDER = (
+    LossCertainty.UNKNOWN,
+    LossCertainty.BOUNDED,
+    LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR,
+    LossCertainty.PROVEN_NONE,
+)
 """The worst first."""
 _UNBOUNDED = Bounds(0)
 _NONE = Bounds(0, 0)
@@ -62,7 +67,7 @@ class Lost:
     address: TopicPartition
     leader: int | None
     """Who was elected; None: not known."""
-    grade: Grade
+    grade: LossCertainty
     committed: Bounds | None
     """Offsets below a high watermark; None: not known."""
     total: Bounds | None
@@ -103,12 +108,12 @@ class Lost:
     def promised(self) -> bool:
         """Whether it lost nothing committed if fewer than min ISR replicas lost data (KIP-966, balanced)."""
         none_known = self.committed is None or not self.committed.at_least
-        return self.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and none_known
+        return self.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR and none_known
 
     @property
     def of_committed(self) -> Bounds:
         """Committed offsets, never None: without an upper bound where that is not known."""
-        if self.grade is Grade.PROVEN_NONE or self.promised:
+        if self.grade is LossCertainty.PROVEN_NONE or self.promised:
             return _NONE
         return _as_known(self.grade, self.committed)
 
@@ -119,11 +124,11 @@ class Lost:
         return Bounds(max(found.at_least, self.of_committed.at_least), found.at_most)
 
 
-def _as_known(grade: Grade, bounds: Bounds | None) -> Bounds:
+def _as_known(grade: LossCertainty, bounds: Bounds | None) -> Bounds:
     """A count that contradicts other evidence, as that of an unknown grade may, bounds nothing."""
     if bounds is None:
         return _UNBOUNDED
-    return Bounds(bounds.at_least) if grade is Grade.UNKNOWN else bounds
+    return Bounds(bounds.at_least) if grade is LossCertainty.UNKNOWN else bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +224,13 @@ def led_since(leader: int | None, before: int, epoch: int) -> bool:
     return epoch > before + (leader is not None)
 
 
-_Recorded = tuple[Grade, Bounds | None, Bounds | None, tuple[int, ...]]
+_Recorded = tuple[LossCertainty, Bounds | None, Bounds | None, tuple[int, ...]]
 
 
 def recorded_loss(loss: Mapping[str, Any] | None) -> _Recorded | None:
     """Grade, committed, total and the replicas not read, as the audit log has them; None where it has none."""
     try:
-        grade = Grade(str((loss or {}).get("grade")))
+        grade = LossCertainty(str((loss or {}).get("grade")))
     except ValueError:
         return None
     assert loss is not None
@@ -235,9 +240,11 @@ def recorded_loss(loss: Mapping[str, Any] | None) -> _Recorded | None:
     return certain(grade, total), _bounds(loss, "committed"), total, unread
 
 
-def certain(grade: Grade, total: Bounds | None) -> Grade:
+def certain(grade: LossCertainty, total: Bounds | None) -> LossCertainty:
     """The grade of a loss that was counted: what nothing bounds is UNKNOWN, whatever an older kelr called it."""
-    return Grade.UNKNOWN if grade is Grade.BOUNDED and (total is None or total.at_most is None) else grade
+    return (
+        LossCertainty.UNKNOWN if grade is LossCertainty.BOUNDED and (total is None or total.at_most is None) else grade
+    )
 
 
 def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
@@ -314,7 +321,7 @@ def _at_least(found: Lost, total: int, committed: int = 0) -> Lost:
     keeps = fits and committed == of_committed.at_least
     return replace(
         found,
-        grade=found.grade if fits else Grade.UNKNOWN,
+        grade=found.grade if fits else LossCertainty.UNKNOWN,
         committed=found.committed if keeps else Bounds(committed, committed_most),
         total=Bounds(total, known.at_most if fits else None),
     )
@@ -465,7 +472,7 @@ def _lost_more(planned: PlannedElection, leader: int, kept: int, held: int) -> L
     return Lost(
         planned.address,
         leader,
-        Grade.UNKNOWN,
+        LossCertainty.UNKNOWN,
         Bounds(max(0, known - kept)),
         Bounds(held - kept),
         basis,
@@ -474,4 +481,4 @@ def _lost_more(planned: PlannedElection, leader: int, kept: int, held: int) -> L
 
 
 def _unknown(planned: PlannedElection, why: str) -> Lost:
-    return Lost(planned.address, None, Grade.UNKNOWN, None, None, why, unread=planned.loss.unheard)
+    return Lost(planned.address, None, LossCertainty.UNKNOWN, None, None, why, unread=planned.loss.unheard)

@@ -8,7 +8,7 @@ from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
 from kelr.engine.reordering import cordoned_in_words, kept_cordoned
 from kelr.engine.words import agree, brokers, ids, joined, length_of_time, plural, time_of_day
-from kelr.model import BrokerStatus, ElectedBy, ElectionType, Grade, Method, ReplicaLog, Truncation
+from kelr.model import BrokerStatus, ElectedBy, ElectionType, LossCertainty, Method, ReplicaLog, Truncation
 
 
 def reason_of(subject: Subject, choice: Choice) -> str:
@@ -56,7 +56,7 @@ def _held(log: ReplicaLog | None) -> str:
 def _better_one(subject: Subject, choice: Choice) -> str:
     """Another live replica with a better log, where there is one: an election must not pass over it in silence."""
     best = subject.case.logs.best_of(subject.case.live)
-    if best is None or choice.loss.grade is Grade.PROVEN_NONE:
+    if best is None or choice.loss.grade is LossCertainty.PROVEN_NONE:
         return ""
     if choice.elect in subject.case.logs.ranked and not (choice.loss.behind_best or _behind(subject, best, choice)):
         return ""
@@ -205,7 +205,7 @@ def _coming_back(subject: Subject, choice: Choice, _method: Method) -> Iterator[
 
 
 def _uncompared(subject: Subject, choice: Choice, _method: Method) -> Iterator[str]:
-    if choice.loss.grade is Grade.UNKNOWN and not choice.loss.counted and choice.loss.reason:
+    if choice.loss.grade is LossCertainty.UNKNOWN and not choice.loss.counted and choice.loss.reason:
         yield f"What is lost cannot be told: {choice.loss.reason}."
     if subject.live_leader is not None:
         return

@@ -31,8 +31,8 @@ from kelr.model import (
     BrokerStatus,
     Cluster,
     ElectedBy,
-    Grade,
     Loss,
+    LossCertainty,
     PartitionState,
     RecoveryQuorum,
     Snapshot,
@@ -95,7 +95,7 @@ def _sets(before: PartitionState, after: PartitionState) -> Iterator[str]:
 
 
 def _cost(loss: Loss) -> str:
-    return "nothing committed is lost" if loss.grade is Grade.PROVEN_NONE else f"it {cost_in_words(loss)}"
+    return "nothing committed is lost" if loss.grade is LossCertainty.PROVEN_NONE else f"it {cost_in_words(loss)}"
 
 
 @dataclass(frozen=True, slots=True)

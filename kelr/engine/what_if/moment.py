@@ -27,7 +27,16 @@ from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.engine.what_if.events import events_of, refused_designations
 from kelr.engine.what_if.logs import Logs, after_changes, directory_lost, returned
 from kelr.engine.words import holds_up_to, joined
-from kelr.model import ConfigSource, ElectedBy, Grade, Loss, PartitionState, Snapshot, TopicConfig, TopicPartition
+from kelr.model import (
+    ConfigSource,
+    ElectedBy,
+    Loss,
+    LossCertainty,
+    PartitionState,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+)
 
 # Unclean recovery in imagined histories, by the rules of the whole of KIP-966.
 #
@@ -210,7 +219,7 @@ def _ran(snapshot: Snapshot, change: Change, returned: Mapping[int, bool]) -> Ra
         holds_all = rules.elr or returned[leader]
     case = case_of(snapshot, change.before, rules)
     loss, best = loss_of_electing(case, leader, holds_all_committed=holds_all), case.logs.best
-    uncounted = loss.grade is not Grade.PROVEN_NONE and loss.total is None
+    uncounted = loss.grade is not LossCertainty.PROVEN_NONE and loss.total is None
     if best is None or best.replica == leader or not uncounted:
         return Ran(change, loss)
     return Ran(change, loss, holds_up_to(best.replica, best.log_end, best.high_watermark))

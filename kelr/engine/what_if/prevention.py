@@ -12,21 +12,21 @@ from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening
 from kelr.engine.what_if.events import led, unfold
 from kelr.engine.what_if.moment import Moment, Ran, known_at
 from kelr.engine.words import brokers
-from kelr.model import Bounds, Grade, Loss, Snapshot
+from kelr.model import Bounds, Loss, LossCertainty, Snapshot
 
 _BY_HAND = frozenset({Happening.UNCLEAN_ELECTION, Happening.DESIGNATION})
 
 
 def may_lose(loss: Loss | None) -> bool:
     """Whether an election loses records that may be committed, or may do so for want of logs that were not read."""
-    if loss is None or loss.grade is Grade.PROVEN_NONE:
+    if loss is None or loss.grade is LossCertainty.PROVEN_NONE:
         return False
     return loss.total is None or not (loss.total.none or (loss.committed is not None and loss.committed.none))
 
 
 def _loses(loss: Loss | None) -> bool:
     """Whether an election loses records by the logs that were heard, or may for want of its own leader's log."""
-    if loss is None or loss.grade is Grade.PROVEN_NONE:
+    if loss is None or loss.grade is LossCertainty.PROVEN_NONE:
         return False
     return loss.total is None or loss.total.at_least > 0
 

@@ -30,10 +30,10 @@ from kelr.model import (
     ElectedBy,
     ElectionType,
     EpochEnd,
-    Grade,
     LogAnswer,
     LogUnavailable,
     LogUnavailableReason,
+    LossCertainty,
     PartitionState,
     ReplicaLog,
     Snapshot,
@@ -157,7 +157,12 @@ def _log(row: Mapping[str, Any]) -> LogAnswer:
 # Deciding.
 
 
-_GRADES = (Grade.PROVEN_NONE, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.BOUNDED, Grade.UNKNOWN)
+_GRADES = (
+    LossCertainty.PROVEN_NONE,
+    LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR,
+    LossCertainty.BOUNDED,
+    LossCertainty.UNKNOWN,
+)
 """From certain to nothing known."""
 _REMEMBERED = 10_000
 """So many kinds of partitions a worker remembers; all are forgotten when there are more, and decided again."""
@@ -267,7 +272,7 @@ class _Known:
         new = [f"new.{name}" for name in _names(self._still.new)]
         return Counter([f"situation.{self._verdict.situation}", *_then(self._still.then), *new])
 
-    def _grade_by_itself(self) -> Grade | None:
+    def _grade_by_itself(self) -> LossCertainty | None:
         elected, by = self._verdict.elected, self._verdict.elected_by
         if elected is None or elected == self._pattern.state.leader or by is ElectedBy.LEADER_STAYS:
             return None
@@ -325,7 +330,7 @@ class _Known:
         snapshot = snapshot_of(after, before)
         return verdict_of(decide(snapshot, snapshot.partitions[0], case.rules))
 
-    def _grade(self, fate: PartitionFate, outage: Outage) -> Grade | None:
+    def _grade(self, fate: PartitionFate, outage: Outage) -> LossCertainty | None:
         """How sure the loss is of the elections that are held on the way to the worst end; None where none is."""
         may_lose = bool(fate.worst.then & Standing.MAY_LOSE)
         if fate.worst.elected_by is None and not may_lose:
@@ -334,9 +339,9 @@ class _Known:
             found = self._grade_by_logs(fate.worst, outage)
             if found is not None:
                 return found
-        return Grade.UNKNOWN if may_lose else Grade.PROVEN_NONE
+        return LossCertainty.UNKNOWN if may_lose else LossCertainty.PROVEN_NONE
 
-    def _grade_by_logs(self, end: PossibleEnd, outage: Outage) -> Grade | None:
+    def _grade_by_logs(self, end: PossibleEnd, outage: Outage) -> LossCertainty | None:
         """The same by the logs that were heard, as `kelr explain --if` counts; the worst of several elections."""
         state = self._case.state
         blows = list(outage.blows)
@@ -363,7 +368,9 @@ class _Known:
 
 def _waits_safely(verdict: Verdict) -> list[int]:
     """Those that the partition waits for whose election loses nothing, however they went."""
-    risky = {one.replica for one in verdict.forecasts if one.elected is None or one.grade is not Grade.PROVEN_NONE}
+    risky = {
+        one.replica for one in verdict.forecasts if one.elected is None or one.grade is not LossCertainty.PROVEN_NONE
+    }
     return [replica for replica in verdict.waits_for if replica not in risky]
 
 

@@ -51,8 +51,8 @@ ASSESSMENTS = table(
     (
         "grade",
         _TEXT,
-        "how sure the loss is of the elections that are held: `Grade`; null where none is. Of `now`: of the election"
-        " that Kafka holds by itself",
+        "how sure the loss is of the elections that are held: `LossCertainty`; null where none is. Of `now`: of the"
+        " election that Kafka holds by itself",
     ),
     ("depends", _FLAG, "whether the order of events makes a difference; the worst is told"),
     ("doubts", _TEXTS, "what is not known and would decide"),
@@ -88,7 +88,7 @@ ASSESSMENT_SUMS = table(
     ("depends", _LONG, "partitions for which the order of events makes a difference"),
     ("then", _COUNTS, "standing to the number of all partitions that stand so then, whether new or not"),
     ("situations", _COUNTS, "`Situation` to the number of partitions, then"),
-    ("grades", _COUNTS, "`Grade` to the number of partitions with elections of that grade on the way"),
+    ("grades", _COUNTS, "`LossCertainty` to the number of partitions with elections of that grade on the way"),
     ("worst_topics", _TEXTS, "topics with the most partitions that come to the worst, at most five, the worst first"),
 )
 """One row for each cluster, scenario and rule set: counts over all its partitions, touched or not."""

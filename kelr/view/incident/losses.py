@@ -23,7 +23,7 @@ from kelr.engine.planning.lost import (
 )
 from kelr.engine.planning.saved import before_recorded, saved_of
 from kelr.engine.words import joined
-from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, SavedLog, Situation, TopicPartition
+from kelr.model import Bounds, Decision, ElectionType, Loss, LossCertainty, SavedLog, Situation, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
@@ -59,7 +59,7 @@ def _with_replayed(found: list[Lost], address: TopicPartition, records: int) -> 
     if not records:
         return found
     if not found:
-        found = [Lost(address, None, Grade.UNKNOWN, None, None, "audit log: no election is on record")]
+        found = [Lost(address, None, LossCertainty.UNKNOWN, None, None, "audit log: no election is on record")]
     *others, last = sorted(found, key=lambda one: one.of_all.at_most is None)
     least = records - sum(one.of_all.at_least for one in others)
     return [*others, replace(raised(last, least), replayed=records)]
@@ -100,10 +100,12 @@ def _recorded(row: AuditRecord, saved: Sequence[SavedLog]) -> Lost:
     if _elected(row) is not Elected.AS_PLANNED:
         another = leader is not None and leader != row.wanted
         why = "another replica leads than was planned" if another else "how it ended is not known"
-        return Lost(address, leader, Grade.UNKNOWN, None, None, f"audit log: {why}", row.at_ms)
+        return Lost(address, leader, LossCertainty.UNKNOWN, None, None, f"audit log: {why}", row.at_ms)
     known = recorded_loss(row.loss)
     if known is None:
-        return Lost(address, leader, Grade.UNKNOWN, None, None, "audit log: no loss is recorded there", row.at_ms)
+        return Lost(
+            address, leader, LossCertainty.UNKNOWN, None, None, "audit log: no loss is recorded there", row.at_ms
+        )
     grade, committed, total, unread = known
     accepted = accepted_in_words(row)
     of_files = saved_of(before_recorded(row), saved)
@@ -130,7 +132,7 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
     now = material.now.rows.get(address)
     if now is None and not unsafe and not recorded and _was_in_trouble(material, address):
         basis = "it is not in the newest look, and what became of it is not known"
-        yield Lost(address, None, Grade.UNKNOWN, None, None, basis)
+        yield Lost(address, None, LossCertainty.UNKNOWN, None, None, basis)
     if now is None or now.decision.leader is None:
         return
     waited = before.decision if before is not None and before.decision.leader is None else None
@@ -186,7 +188,7 @@ def _of_members(material: Material, waited: Decision, now: Decision) -> Lost:
     address = TopicPartition(now.topic, now.partition)
     if elr_is_on(material):
         basis = "metadata log: every election in its time was of a member of ISR or ELR"
-        return Lost(address, now.leader, Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
+        return Lost(address, now.leader, LossCertainty.PROVEN_NONE, Bounds(0, 0), None, basis)
     found = _between(waited, now)
     return replace(found, basis=f"{_FROM_THE_ISR}. {sentence(found.basis)}")
 
@@ -204,7 +206,7 @@ def _before_the_records(
     if first is not None and first > seen and not _covers(material, summary, before.taken_at_ms):
         address = TopicPartition(before.decision.topic, before.decision.partition)
         basis = f"nothing tells of what came between leader epoch {seen}, of the earlier look, and {first}"
-        yield Lost(address, None, Grade.UNKNOWN, None, None, basis)
+        yield Lost(address, None, LossCertainty.UNKNOWN, None, None, basis)
 
 
 def _led_on(before: Decision, now: Decision) -> bool:
@@ -239,7 +241,7 @@ def _while_it_was_led(
         else f"two looks: {was} led in leader epoch {epoch} of the earlier one, and {now.leader} leads in"
         f" {now.leader_epoch}; nothing tells of the elections between them"
     )
-    yield Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.UNKNOWN, None, None, basis)
+    yield Lost(TopicPartition(now.topic, now.partition), now.leader, LossCertainty.UNKNOWN, None, None, basis)
 
 
 def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> Lost:
@@ -250,7 +252,7 @@ def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> 
         f"nothing tells of what came after leader epoch {told_to}; it is {now.leader_epoch} now. A metadata log up to"
         " now would tell"
     )
-    return Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.UNKNOWN, None, None, basis)
+    return Lost(TopicPartition(now.topic, now.partition), now.leader, LossCertainty.UNKNOWN, None, None, basis)
 
 
 def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
@@ -267,7 +269,7 @@ def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
     found = _designation(before, leader) if fits and before is not None else None
     if found is None:
         reason = "what the logs held then is not known"
-        return Lost(entry.address, leader, Grade.UNKNOWN, None, None, f"metadata log: {kind}; {reason}", at_ms)
+        return Lost(entry.address, leader, LossCertainty.UNKNOWN, None, None, f"metadata log: {kind}; {reason}", at_ms)
     basis = f"metadata log: {kind}; counted between the logs of the earlier snapshot. {found.reason}"
     return _counted(entry.address, leader, found, basis, at_ms)
 
@@ -277,11 +279,11 @@ def _between(before: Decision, now: Decision) -> Lost:
     address = TopicPartition(now.topic, now.partition)
     if now.leader_epoch != before.leader_epoch + 1:
         basis = "two snapshots: there was more than one election between them, and nothing tells of the first"
-        return Lost(address, now.leader, Grade.UNKNOWN, None, None, basis)
+        return Lost(address, now.leader, LossCertainty.UNKNOWN, None, None, basis)
     found = _designation(before, now.leader)
     if found is None:
         basis = f"two snapshots: {now.leader} was not live in the earlier one; whether it came back whole is not known"
-        return Lost(address, now.leader, Grade.UNKNOWN, None, None, basis)
+        return Lost(address, now.leader, LossCertainty.UNKNOWN, None, None, basis)
     basis = f"two snapshots with one election between them; counted between the logs of the earlier one. {found.reason}"
     return _counted(address, now.leader, found, basis)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words
 from kelr.engine.planning.lost import Lost
 from kelr.engine.words import ids
-from kelr.model import Candidate, Decision, Grade, TopicPartition
+from kelr.model import Candidate, Decision, LossCertainty, TopicPartition
 from kelr.page.words import count
 from kelr.view.columns import Column
 from kelr.view.explain_columns import (
@@ -32,10 +32,10 @@ from kelr.view.styled import written
 MOST_ROWS = 200
 """So many rows a table has at most."""
 GRADES = {
-    Grade.PROVEN_NONE: "proven none",
-    Grade.NONE_IF_FEWER_THAN_MIN_ISR: f"none, {PROMISE}",
-    Grade.BOUNDED: "bounded",
-    Grade.UNKNOWN: "unknown",
+    LossCertainty.PROVEN_NONE: "proven none",
+    LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR: f"none, {PROMISE}",
+    LossCertainty.BOUNDED: "bounded",
+    LossCertainty.UNKNOWN: "unknown",
 }
 
 
