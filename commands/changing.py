@@ -19,7 +19,7 @@ from kelr.errors import (
     UsageError,
 )
 from kelr.model import TopicError
-from kelr.model.plan import Applied, Ended, Plan, Unplanned
+from kelr.model.plan import Applied, ElectionResult, Plan, Unplanned
 from kelr.recovery.hand import AdminClient
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
@@ -133,9 +133,9 @@ def applied_failed(applied: Sequence[Applied]) -> KelrError | None:
         on_topic = all("TOPIC" in (one.error or "") for one in unauthorized)
         needs = "DESCRIBE and READ on the topic" if on_topic else "ALTER on the cluster"
         return NotAuthorizedError(what, next_step=f"the principal needs {needs}")
-    if not some_worked and all(one.ended is Ended.REFUSED for one in bad):
+    if not some_worked and all(one.ended is ElectionResult.REFUSED for one in bad):
         return RefusedError(what, next_step="read what has changed, then plan again")
-    if any(one.ended is Ended.OTHER_LEADER for one in bad):
+    if any(one.ended is ElectionResult.OTHER_LEADER for one in bad):
         step = "save what only brokers that are down hold before they start, since they follow the present leader"
         return PartlyDoneError(what, next_step=step)
     return PartlyDoneError(what, next_step="kelr recover status says what is left to do")
@@ -161,5 +161,5 @@ def ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError] =
     what = f"{partitions_in_words(len(unelected))} {do} the leader that was asked for: {named(unelected)}"
     if errors:
         what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
-    some = dry_run or any(one.ended not in {Ended.REFUSED, Ended.NOT_TRIED} for one in applied)
+    some = dry_run or any(one.ended not in {ElectionResult.REFUSED, ElectionResult.NOT_TRIED} for one in applied)
     return PartlyDoneError(what) if some else RefusedError(what)

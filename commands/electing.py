@@ -34,7 +34,7 @@ from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicEr
 from kelr.model.plan import (
     Applied,
     Consent,
-    Ended,
+    ElectionResult,
     Method,
     NotPlanned,
     Plan,
@@ -309,9 +309,9 @@ def _apply(
 def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what shows the partitions."""
     ends = {one.ended for one in applied}
-    if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
+    if ends & {ElectionResult.UNKNOWN, ElectionResult.NOT_RESTORED}:
         return ("recover", "status")
-    if saved is not None and ends & {Ended.DONE, Ended.OTHER_LEADER}:
+    if saved is not None and ends & {ElectionResult.DONE, ElectionResult.OTHER_LEADER}:
         return ("recover", "verify", str(saved))
     left = _of_those_left(plan)
     if not applied and left is not None:

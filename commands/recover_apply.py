@@ -39,7 +39,7 @@ from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_partitions
 from kelr.engine.words import length_of_time
 from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
-from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
+from kelr.model.plan import Applied, Consent, ElectionResult, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan, record_refused
 from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
@@ -349,18 +349,18 @@ def _words(rescues: Iterable[Rescue]) -> tuple[tuple[str, ...], ...]:
 
 def _fix(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
     """The command that plans the refused again; None where there are none, or something is left to be settled first."""
-    refused = [one for one in applied if one.ended is Ended.REFUSED]
-    settling = {one.ended for one in applied} & {Ended.UNKNOWN, Ended.NOT_RESTORED}
+    refused = [one for one in applied if one.ended is ElectionResult.REFUSED]
+    settling = {one.ended for one in applied} & {ElectionResult.UNKNOWN, ElectionResult.NOT_RESTORED}
     return _again(plan, refused, wanted) if refused and not settling else None
 
 
 def _after(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what plans the refused ones again."""
     ends = {one.ended for one in applied}
-    if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
+    if ends & {ElectionResult.UNKNOWN, ElectionResult.NOT_RESTORED}:
         return ("recover", "status")
-    refused = [one for one in applied if one.ended is Ended.REFUSED]
-    if ends & {Ended.DONE, Ended.NOT_NEEDED, Ended.OTHER_LEADER}:
+    refused = [one for one in applied if one.ended is ElectionResult.REFUSED]
+    if ends & {ElectionResult.DONE, ElectionResult.NOT_NEEDED, ElectionResult.OTHER_LEADER}:
         topics = tuple(text for topic in wanted.topics for text in ("--topic", topic))
         return ("recover", "verify", str(wanted.path), *topics, "--wait")
     return _again(plan, refused, wanted) if refused else None

@@ -42,7 +42,7 @@ class AuditRecord:
     host: str
     principal: str | None
     result: str
-    """`kelr.model.plan.Ended` of an election; ``done``, ``refused`` or ``failed`` of anything else."""
+    """`kelr.model.plan.ElectionResult` of an election; ``done``, ``refused`` or ``failed`` of anything else."""
     version: str = ""
     """Of kelr; empty: not recorded."""
     plan_id: str | None = None

@@ -348,7 +348,7 @@ class Difference:
         return self.field.startswith("status of ")
 
 
-class Ended(StrEnum):
+class ElectionResult(StrEnum):
     """What became of one planned election."""
 
     DONE = "done"
@@ -376,7 +376,7 @@ class Applied:
     topic: str
     partition: int
     wanted: int
-    ended: Ended
+    ended: ElectionResult
     leader: int | None = None
     leader_epoch: int | None = None
     error: str | None = None
@@ -398,7 +398,7 @@ class Applied:
 
     @property
     def good(self) -> bool:
-        return self.ended in {Ended.DONE, Ended.NOT_NEEDED}
+        return self.ended in {ElectionResult.DONE, ElectionResult.NOT_NEEDED}
 
 
 class Check(StrEnum):

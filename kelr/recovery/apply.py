@@ -24,7 +24,7 @@ from kelr.errors import (
 from kelr.interrupts import taken
 from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.audited import config_line, election_line
@@ -70,7 +70,7 @@ def apply_plan(
 
     Just before its elections each batch is read again; an election whose grounds have changed is refused with the
     differences, and the rest goes on. Ctrl-C ends after the present batch's orders are restored, with the elections
-    that were not begun as `Ended.NOT_TRIED`.
+    that were not begun as `ElectionResult.NOT_TRIED`.
 
     Args:
         source: the live cluster; it is asked anew for every step (`Source.forget`).
@@ -147,8 +147,8 @@ def check_plan(
     batch: int = DEFAULT_BATCH,
     report: Report = silent,
 ) -> tuple[Applied, ...]:
-    """The fences alone; nothing is changed. An election that would be carried out is `Ended.NOT_TRIED`, without a text;
-    the others are what `apply_plan` would make of them (`REFUSED` with differences, `NOT_NEEDED`).
+    """The fences alone; nothing is changed. An election that would be carried out is `ElectionResult.NOT_TRIED`,
+    without a text; the others are what `apply_plan` would make of them (`REFUSED` with differences, `NOT_NEEDED`).
 
     Raises:
         RefusedError: the plan is of another cluster, or expired.
@@ -162,7 +162,7 @@ def check_plan(
     for part in _parts(plan.elections, batch):
         report(ApplyEvent(Stage.CHECK, f"checking {len(part)} elections", len(results), len(plan.elections)))
         reading = read_decided(site, [one.address for one in part])
-        results.extend(verdict(one, reading) or result_of(one, Ended.NOT_TRIED) for one in part)
+        results.extend(verdict(one, reading) or result_of(one, ElectionResult.NOT_TRIED) for one in part)
     return tuple(results)
 
 
@@ -196,7 +196,7 @@ def record_refused(
             consented_by=who,
         )
         for one in results
-        if one.ended is Ended.REFUSED
+        if one.ended is ElectionResult.REFUSED
     ]
     if lines:
         audit.append(state_directory, *lines, ground=ground)
@@ -328,7 +328,7 @@ class Run:
             skip: a record is missing already: those of elections that were not begun can wait.
         """
         failure: KelrError | None = None
-        if not (skip and all(result.ended is Ended.NOT_TRIED for result in new)):
+        if not (skip and all(result.ended is ElectionResult.NOT_TRIED for result in new)):
             failure = self.record(part, new)
         results.extend(new)
         good = sum(result.good for result in results)
@@ -379,7 +379,7 @@ class Run:
 
     def _lines(self, part: Sequence[PlannedElection], new: Sequence[Applied]) -> Iterator[AuditRecord]:
         for one, result in zip(part, new, strict=True):
-            if result.ended is not Ended.NOT_TRIED or result.asked:
+            if result.ended is not ElectionResult.NOT_TRIED or result.asked:
                 yield election_line(
                     one,
                     result,
@@ -405,7 +405,9 @@ class Run:
 
 def _left(part: Sequence[PlannedElection], why: str) -> BatchDone:
     """A batch that was not begun."""
-    return BatchDone(tuple(result_of(one, Ended.NOT_TRIED, text=why) for one in part), settled=True, interrupted=False)
+    return BatchDone(
+        tuple(result_of(one, ElectionResult.NOT_TRIED, text=why) for one in part), settled=True, interrupted=False
+    )
 
 
 def _why_to_stop(done: BatchDone, unwritten: KelrError | None) -> str:

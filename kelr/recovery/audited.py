@@ -31,7 +31,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.audit import AuditRecord, AuditWhat
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import Journalled
@@ -209,7 +209,7 @@ def recorded_elections(
 
 def _refused(row: AuditRecord) -> bool:
     """Whether this is an election that was refused, and never asked for."""
-    return row.what is AuditWhat.ELECTION and row.result == Ended.REFUSED and elected_by(row) is Elected.NOBODY
+    return row.what is AuditWhat.ELECTION and row.result == ElectionResult.REFUSED and elected_by(row) is Elected.NOBODY
 
 
 def _election(row: AuditRecord) -> RecordedElection | None:
@@ -300,7 +300,7 @@ class Recorded:
         row = self.elections.get((at.topic, at.partition, planned.elect, planned.evidence.leader_epoch))
         if row is None or row.plan_id != plan or elected_by(row) is not Elected.NOBODY:
             return ""
-        return row.text if row.result == Ended.REFUSED or row.error else ""
+        return row.text if row.result == ElectionResult.REFUSED or row.error else ""
 
     def saved(self, planned: PlannedElection, files: Sequence[SavedLog]) -> SavedOfLoss:
         """What rescue files hold of what a planned election lost: nothing, unless it is on record that it came about;

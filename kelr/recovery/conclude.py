@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kelr.model import PartitionState, PlannedElection, Snapshot, TopicPartition
-from kelr.model.plan import Applied, Difference, Ended
+from kelr.model.plan import Applied, Difference, ElectionResult
 from kelr.recovery.configs import ConfigBack
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import CORDON_NAMED, NO_ANSWER, NOT_SENT
@@ -82,16 +82,16 @@ def conclude(
     error = None if error == "ELECTION_NOT_NEEDED" else error
     if state is None:
         text = _told("it could not be read after the requests: who leads is UNKNOWN", error)
-        return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
+        return result_of(planned, ElectionResult.UNKNOWN, error=error, text=text, found=course.found, asked=asked)
     ended, text = _outcome(course, state, error, asked=asked, interrupted=interrupted)
     left = [one.text for one in (back,) if one is not None and not one.restored]
     left += [one.text for one in course.cordons if not one.settled]
     if left:
         leads = "no leader" if state.leader is None else f"broker {state.leader} leads"
         # What lags behind tells neither who leads nor which order there is.
-        ended = ended if ended is Ended.UNKNOWN else Ended.NOT_RESTORED
+        ended = ended if ended is ElectionResult.UNKNOWN else ElectionResult.NOT_RESTORED
         text = f"{leads}; {left[0]}" + (f" ({text})" if text else "")
-    elif keep_order and back is None and ended is Ended.DONE:
+    elif keep_order and back is None and ended is ElectionResult.DONE:
         text = f"its order stays [{','.join(map(str, state.replicas))}], as asked for"
     text = _told(text, error)
     return result_of(
@@ -133,34 +133,37 @@ def _answered(error: str | None) -> str:
 
 def _outcome(
     course: ElectionAttempt, state: PartitionState, error: str | None, *, asked: bool, interrupted: bool
-) -> tuple[Ended, str]:
+) -> tuple[ElectionResult, str]:
     planned = course.planned
     if state.leader == planned.elect:
         by_itself = not course.asked and course.moved
-        return Ended.DONE, "it was elected by the reordering itself" if by_itself else ""
+        return ElectionResult.DONE, "it was elected by the reordering itself" if by_itself else ""
     changed = f"what the plan stood on changed while it was carried out: {course.found[0].text}" if course.found else ""
     if course.asked and asked and state.leader_epoch == course.before.leader_epoch:
         # No error but a refusal proves that nobody was elected (`is_refusal`), and a broker may lag behind.
         text = _NOT_SHOWN.format(answered=_answered(error), epoch=state.leader_epoch)
-        return Ended.UNKNOWN, text + (f"; {changed}" if changed else "")
+        return ElectionResult.UNKNOWN, text + (f"; {changed}" if changed else "")
     reordered = course.moved and course.reorder_error is None
     if state.leader is not None and (course.asked or reordered or state.leader != course.before.leader):
         if course.asked and state.leader == course.before.leader and error is not None:
-            return Ended.REFUSED, f"Kafka answers {error_in_words(error)}; broker {state.leader} still leads"
+            return ElectionResult.REFUSED, f"Kafka answers {error_in_words(error)}; broker {state.leader} still leads"
         if course.asked and state.leader == course.before.leader:
-            return Ended.OTHER_LEADER, f"broker {state.leader} still leads, and not {planned.elect}"
+            return ElectionResult.OTHER_LEADER, f"broker {state.leader} still leads, and not {planned.elect}"
         how = "was elected" if course.asked else "became the leader meanwhile, not by this run"
-        return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}{_held(planned, state.leader)}"
+        return (
+            ElectionResult.OTHER_LEADER,
+            f"broker {state.leader} {how}, and not {planned.elect}{_held(planned, state.leader)}",
+        )
     if course.still_cordoned:
-        return Ended.REFUSED, f"its order was not asked for: {course.still_cordoned}"
+        return ElectionResult.REFUSED, f"its order was not asked for: {course.still_cordoned}"
     if changed:
-        return Ended.REFUSED, changed
+        return ElectionResult.REFUSED, changed
     if course.asked:
-        return Ended.NO_LEADER, _answered(error)
+        return ElectionResult.NO_LEADER, _answered(error)
     if course.reorder_error is not None:
         said = error_in_words(course.reorder_error)
         text = _REORDERING.get(course.reorder_error, f"Kafka refused the reordering: {said}")
-        return Ended.REFUSED, f"{text}{_CORDON_LEFT}" if CORDON_NAMED in said else text
+        return ElectionResult.REFUSED, f"{text}{_CORDON_LEFT}" if CORDON_NAMED in said else text
     if interrupted:
-        return Ended.NOT_TRIED, "interrupted before its election"
-    return Ended.NOT_TRIED, "an earlier step failed"
+        return ElectionResult.NOT_TRIED, "interrupted before its election"
+    return ElectionResult.NOT_TRIED, "an earlier step failed"

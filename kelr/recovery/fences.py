@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kelr.engine.planning import differences
 from kelr.model import PlannedElection
-from kelr.model.plan import Applied, Difference, Ended
+from kelr.model.plan import Applied, Difference, ElectionResult
 from kelr.recovery.reading import Reading
 
 
@@ -16,16 +16,16 @@ def verdict(planned: PlannedElection, reading: Reading) -> Applied | None:
     state = reading.states.get(address)
     if state is None:
         error = reading.errors.get(planned.topic, "UNKNOWN_TOPIC_OR_PARTITION")
-        return result_of(planned, Ended.REFUSED, text=f"the partition cannot be read: {error}", error=error)
+        return result_of(planned, ElectionResult.REFUSED, text=f"the partition cannot be read: {error}", error=error)
     if planned.topic_id is not None and state.topic_id is not None and planned.topic_id != state.topic_id:
         text = "the topic was deleted since the plan, and another one made under its name"
         another = Difference("topic_id", planned.topic_id, state.topic_id, text)
-        return result_of(planned, Ended.REFUSED, text=text, found=(another,))
+        return result_of(planned, ElectionResult.REFUSED, text=text, found=(another,))
     snapshot = reading.snapshots[address]
     if state.leader == planned.elect and state.leader in snapshot.cluster.live:
         return result_of(
             planned,
-            Ended.NOT_NEEDED,
+            ElectionResult.NOT_NEEDED,
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             text=f"broker {planned.elect} leads already",
@@ -35,7 +35,7 @@ def verdict(planned: PlannedElection, reading: Reading) -> Applied | None:
         return None
     return result_of(
         planned,
-        Ended.REFUSED,
+        ElectionResult.REFUSED,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         text=f"{CHANGED}: {found[0].text}",
@@ -49,7 +49,7 @@ CHANGED = "what the plan stood on has changed"
 
 def result_of(
     planned: PlannedElection,
-    ended: Ended,
+    ended: ElectionResult,
     *,
     leader: int | None = None,
     leader_epoch: int | None = None,

@@ -11,7 +11,7 @@ from kelr.durable import read_lines
 from kelr.errors import BadInputError
 from kelr.files import FILES, Files
 from kelr.model import TopicPartition
-from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult, Plan, PlannedElection
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
@@ -117,10 +117,10 @@ class Journalled:
         """Whether it is known what became of an election: not where brokers still showed the epoch of before."""
         one = self.partitions.get(at)
         result = None if one is None else one.applied
-        if result is None or result.ended is Ended.UNKNOWN:
+        if result is None or result.ended is ElectionResult.UNKNOWN:
             return False
         before = self.planned[at].evidence.leader_epoch
-        return not result.asked or result.ended is Ended.DONE or (result.leader_epoch or 0) > before
+        return not result.asked or result.ended is ElectionResult.DONE or (result.leader_epoch or 0) > before
 
     @property
     def configs_left(self) -> tuple[WrittenConfig, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from kelr.controller import RuleSet
 from kelr.errors import BadInputError, KelrError, NotRecordedError, RefusedError, UsageError
 from kelr.model import Method, PartitionState, Plan, PlannedElection, TopicPartition
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, Run
 from kelr.recovery.fences import result_of
@@ -30,7 +30,7 @@ from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 
-_OPEN_ENDS = frozenset({Ended.UNKNOWN, Ended.NOT_RESTORED, Ended.NOT_TRIED})
+_OPEN_ENDS = frozenset({ElectionResult.UNKNOWN, ElectionResult.NOT_RESTORED, ElectionResult.NOT_TRIED})
 """Results of the run that was cut short that resume looks at again."""
 
 
@@ -171,20 +171,22 @@ class _Resuming:
         leader, epoch = (None, None) if state is None else (state.leader, state.leader_epoch)
         asked = one is not None and one.elected
 
-        def result(ended: Ended, text: str, error: str | None = None) -> Applied:
+        def result(ended: ElectionResult, text: str, error: str | None = None) -> Applied:
             return result_of(planned, ended, leader=leader, leader_epoch=epoch, error=error, text=text, asked=asked)
 
         if back is not None and not back.restored:
-            return result(Ended.NOT_RESTORED if state is not None else Ended.UNKNOWN, back.text, back.error)
+            return result(
+                ElectionResult.NOT_RESTORED if state is not None else ElectionResult.UNKNOWN, back.text, back.error
+            )
         if states is None:
-            return result(Ended.UNKNOWN, "no broker answers: who leads is UNKNOWN")
+            return result(ElectionResult.UNKNOWN, "no broker answers: who leads is UNKNOWN")
         if state is not None and self._is_begun(planned) and same_topic(planned, state) and state.leader is not None:
             if state.leader == planned.elect:
-                return result(Ended.DONE, "it was elected before the run was cut short")
+                return result(ElectionResult.DONE, "it was elected before the run was cut short")
             if planned.method is not Method.PREFERRED:
-                return result(Ended.OTHER_LEADER, f"broker {leader} leads, and not {planned.elect}")
+                return result(ElectionResult.OTHER_LEADER, f"broker {leader} leads, and not {planned.elect}")
         if self._journalled.plan is not None and self._site.ground.now_ms() > self._journalled.plan.expires_at_ms:
-            return result(Ended.REFUSED, "the plan has expired meanwhile: look again and make a new one")
+            return result(ElectionResult.REFUSED, "the plan has expired meanwhile: look again and make a new one")
         return None
 
     def _is_begun(self, planned: PlannedElection) -> bool:

@@ -13,7 +13,7 @@ from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, OtherClusterError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model import PartitionState, Plan, PlannedElection, SavedLog, TopicError, TopicPartition
-from kelr.model.plan import Ended
+from kelr.model.plan import ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
@@ -50,7 +50,7 @@ class PartitionStatus:
     begun: bool
     """A request was sent for it, or may have been."""
     ended: str | None
-    """The result that the journal has for it (`kelr.model.plan.Ended`)."""
+    """The result that the journal has for it (`kelr.model.plan.ElectionResult`)."""
     text: str
     unread: str | None = None
     """Why it could not be described; None where it was, or is gone."""
@@ -215,7 +215,7 @@ def _journal(source: Source, journalled: Journalled) -> JournalStatus:
     def refusal(planned: PlannedElection) -> str:
         known = journalled.partitions.get(planned.address)
         applied = None if known is None else known.applied
-        tells = applied is not None and (applied.ended is Ended.REFUSED or CORDON_NAMED in applied.text)
+        tells = applied is not None and (applied.ended is ElectionResult.REFUSED or CORDON_NAMED in applied.text)
         return applied.text if applied is not None and tells else ""
 
     partitions = _partitions(_read(source, elections), elections, refusal, journalled)

@@ -10,7 +10,7 @@ from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import led_since
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PartitionState, Plan, TopicPartition
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
@@ -170,15 +170,20 @@ def _asked(states: States | None, journalled: Journalled) -> tuple[Applied, ...]
         if state is None or not same_topic(planned, state):
             if asked:
                 text = "an election was asked for, or about to be, and the partition is not there any more"
-                results.append(result_of(planned, Ended.UNKNOWN, text=text, asked=True))
+                results.append(result_of(planned, ElectionResult.UNKNOWN, text=text, asked=True))
             continue
         leader, epoch = state.leader, state.leader_epoch
         mine = leader == planned.elect and epoch > planned.evidence.leader_epoch
         if not (mine or asked):
             continue
-        ended = Ended.DONE if mine else Ended.NO_LEADER if leader is None else Ended.OTHER_LEADER
+        ended = (
+            ElectionResult.DONE if mine else ElectionResult.NO_LEADER if leader is None else ElectionResult.OTHER_LEADER
+        )
         if epoch <= planned.evidence.leader_epoch:
-            ended, text = Ended.UNKNOWN, f"an election was asked for, or about to be, and none is seen (epoch {epoch})"
+            ended, text = (
+                ElectionResult.UNKNOWN,
+                f"an election was asked for, or about to be, and none is seen (epoch {epoch})",
+            )
         elif leader is None and not led_since(planned.evidence.leader, planned.evidence.leader_epoch, epoch):
             text = f"an election was asked for, or about to be, and there is no leader (epoch {epoch})"
         elif leader is None:

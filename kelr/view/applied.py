@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kelr.engine.planning import only_partitions
 from kelr.engine.words import agree, brokers
 from kelr.model import TopicError, TopicPartition
-from kelr.model.plan import Applied, Consent, Difference, Ended, Plan, Unplanned
+from kelr.model.plan import Applied, Consent, Difference, ElectionResult, Plan, Unplanned
 from kelr.view.describe import note_errors
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
@@ -33,16 +33,16 @@ class Checked:
     @property
     def ready(self) -> tuple[TopicPartition, ...]:
         """Partitions whose election would be carried out now."""
-        return tuple(one.address for one in self.results if one.ended is Ended.NOT_TRIED)
+        return tuple(one.address for one in self.results if one.ended is ElectionResult.NOT_TRIED)
 
     @property
     def refused(self) -> tuple[Applied, ...]:
-        return tuple(one for one in self.results if one.ended is Ended.REFUSED)
+        return tuple(one for one in self.results if one.ended is ElectionResult.REFUSED)
 
     @property
     def done(self) -> tuple[TopicPartition, ...]:
         """Partitions that have their planned leader already."""
-        return tuple(one.address for one in self.results if one.ended is Ended.NOT_NEEDED)
+        return tuple(one.address for one in self.results if one.ended is ElectionResult.NOT_NEEDED)
 
 
 def show_recheck(output: Output, checked: Checked, context: PlanContext) -> None:
@@ -127,40 +127,40 @@ def show_applied(
 
 _MARGIN = 12
 _LABELS = {
-    Ended.REFUSED: "Refused",
-    Ended.OTHER_LEADER: "Other",
-    Ended.NO_LEADER: "Leaderless",
-    Ended.NOT_RESTORED: "Reordered",
-    Ended.UNKNOWN: "UNKNOWN",
-    Ended.NOT_TRIED: "Not tried",
+    ElectionResult.REFUSED: "Refused",
+    ElectionResult.OTHER_LEADER: "Other",
+    ElectionResult.NO_LEADER: "Leaderless",
+    ElectionResult.NOT_RESTORED: "Reordered",
+    ElectionResult.UNKNOWN: "UNKNOWN",
+    ElectionResult.NOT_TRIED: "Not tried",
 }
 _IN_WORDS = {
-    Ended.DONE: "elected",
-    Ended.NOT_NEEDED: "already done",
-    Ended.REFUSED: "not begun: cluster changed since the plan",
-    Ended.OTHER_LEADER: "another replica leads",
-    Ended.NO_LEADER: "no leader elected",
-    Ended.NOT_RESTORED: "elected, but the replicas' order was not restored",
-    Ended.UNKNOWN: "result UNKNOWN",
-    Ended.NOT_TRIED: "not tried",
+    ElectionResult.DONE: "elected",
+    ElectionResult.NOT_NEEDED: "already done",
+    ElectionResult.REFUSED: "not begun: cluster changed since the plan",
+    ElectionResult.OTHER_LEADER: "another replica leads",
+    ElectionResult.NO_LEADER: "no leader elected",
+    ElectionResult.NOT_RESTORED: "elected, but the replicas' order was not restored",
+    ElectionResult.UNKNOWN: "result UNKNOWN",
+    ElectionResult.NOT_TRIED: "not tried",
 }
 _COUNTED = {
-    Ended.NOT_NEEDED: "already done",
-    Ended.REFUSED: "refused",
-    Ended.OTHER_LEADER: "led by another",
-    Ended.NO_LEADER: "leaderless",
-    Ended.NOT_RESTORED: "with its order not restored",
-    Ended.UNKNOWN: "UNKNOWN",
-    Ended.NOT_TRIED: "not tried",
+    ElectionResult.NOT_NEEDED: "already done",
+    ElectionResult.REFUSED: "refused",
+    ElectionResult.OTHER_LEADER: "led by another",
+    ElectionResult.NO_LEADER: "leaderless",
+    ElectionResult.NOT_RESTORED: "with its order not restored",
+    ElectionResult.UNKNOWN: "UNKNOWN",
+    ElectionResult.NOT_TRIED: "not tried",
 }
 
 
 def _verdict(applied: Sequence[Applied], exit_code: int) -> str:
     """``Partly done: 11 of 12 leaders elected, 1 refused. Exit code 7.``"""
-    counts = {kind: sum(one.ended is kind for one in applied) for kind in Ended}
-    elected = counts[Ended.DONE] + counts[Ended.NOT_RESTORED]
+    counts = {kind: sum(one.ended is kind for one in applied) for kind in ElectionResult}
+    elected = counts[ElectionResult.DONE] + counts[ElectionResult.NOT_RESTORED]
     of_all = f"{len(applied):,}"
-    if counts[Ended.NOT_NEEDED] == len(applied):
+    if counts[ElectionResult.NOT_NEEDED] == len(applied):
         return f"Nothing to do: {of_all} of {of_all} already done."
     head = "Done" if all(one.good for one in applied) else "Partly done" if elected else "Not done"
     rest = "".join(f", {counts[kind]:,} {words}" for kind, words in _COUNTED.items() if counts[kind])
@@ -174,11 +174,11 @@ def _style(applied: Sequence[Applied]) -> Style:
 
 def _say_results(screen: Screen, applied: Sequence[Applied], *, again: str | None = None) -> None:
     """What did not come out as planned, the partitions together of which the same is to be said."""
-    groups: dict[tuple[Ended, tuple[str, ...]], list[TopicPartition]] = {}
+    groups: dict[tuple[ElectionResult, tuple[str, ...]], list[TopicPartition]] = {}
     for one in applied:
         groups.setdefault((one.ended, tuple(_result(one))), []).append(one.address)
     for (ended, texts), where in groups.items():
-        style = WARN if ended is Ended.NOT_TRIED else BAD
+        style = WARN if ended is ElectionResult.NOT_TRIED else BAD
         label = f"{_LABELS[ended]:<{_MARGIN}}"
         for number, text in enumerate(texts):
             before = "" if number else f"{named(where)}: "
@@ -204,7 +204,7 @@ def result_in_words(one: Applied) -> str:
 
 def _lost(plan: Plan, applied: Sequence[Applied]) -> Iterator[str]:
     """What the elections lost that were carried out, as planned; UNKNOWN where another result may have come of one."""
-    done = [one.address for one in applied if one.ended in {Ended.DONE, Ended.NOT_RESTORED}]
+    done = [one.address for one in applied if one.ended in {ElectionResult.DONE, ElectionResult.NOT_RESTORED}]
     unsure = [one.address for one in applied if one.ended in _UNSURE and one.asked is not False]
     part = only_partitions(plan, done)
     if part.elections:
@@ -219,7 +219,7 @@ def _say_disks_left(
     output: Output, screen: Screen, plan: Plan, applied: Sequence[Applied], context: PlanContext
 ) -> None:
     """That the disks of brokers that are still down can be saved until they start, and how."""
-    led = [one.address for one in applied if one.ended in {Ended.DONE, Ended.NOT_RESTORED, *_UNSURE}]
+    led = [one.address for one in applied if one.ended in {ElectionResult.DONE, ElectionResult.NOT_RESTORED, *_UNSURE}]
     away = sorted(disks_at_stake(only_partitions(plan, led).elections))
     if not away or not context.disks_left:
         return
@@ -232,7 +232,7 @@ def _say_disks_left(
         screen.command(output.next_command(words), label=" " * _MARGIN)
 
 
-_UNSURE = frozenset({Ended.OTHER_LEADER, Ended.NO_LEADER, Ended.UNKNOWN})
+_UNSURE = frozenset({ElectionResult.OTHER_LEADER, ElectionResult.NO_LEADER, ElectionResult.UNKNOWN})
 
 
 def _say_rows(screen: Screen, applied: Iterable[Applied]) -> None:
@@ -256,7 +256,7 @@ def stock_lines(plan: Plan, applied: Sequence[Applied]) -> Iterator[str]:
     rows = rows_of(plan, applied)
     kinds: dict[str, list[TopicPartition]] = {}
     for row in rows:
-        if row.election is not None and row.result is not None and row.result.ended is Ended.DONE:
+        if row.election is not None and row.result is not None and row.result.ended is ElectionResult.DONE:
             kinds.setdefault(row.election.election.name, []).append(row.address)
     for kind, addresses in kinds.items():
         yield f"Successfully completed leader election ({kind}) for partitions {_stock_names(addresses)}"
@@ -274,7 +274,7 @@ def stock_lines(plan: Plan, applied: Sequence[Applied]) -> Iterator[str]:
 def _not_needed(row: PlanRow) -> bool:
     if row.left is not None:
         return row.left.why is Unplanned.NOT_NEEDED
-    return row.result is not None and row.result.ended is Ended.NOT_NEEDED
+    return row.result is not None and row.result.ended is ElectionResult.NOT_NEEDED
 
 
 def _stock_names(addresses: Sequence[TopicPartition]) -> str:

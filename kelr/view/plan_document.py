@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
 from kelr.model import Bounds, TopicError, TopicPartition
-from kelr.model.plan import Alternative, Applied, Consent, Ended, NotPlanned, Plan, PlannedElection
+from kelr.model.plan import Alternative, Applied, Consent, ElectionResult, NotPlanned, Plan, PlannedElection
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.describe import ERRORS_TAIL, error_items
 from kelr.view.output import Output
@@ -132,7 +132,7 @@ def plan_tail(
     following: Sequence[str] | None,
     applied: Sequence[Applied] = (),
 ) -> Mapping[str, Json]:
-    ended = {kind: sum(one.ended is kind for one in applied) for kind in Ended}
+    ended = {kind: sum(one.ended is kind for one in applied) for kind in ElectionResult}
     return {
         "errors": error_items(errors),
         "next": None if following is None else output.next_command(following),

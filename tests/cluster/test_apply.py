@@ -30,7 +30,7 @@ from kelr.model import (
     Selection,
     Target,
 )
-from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Confirmation
@@ -201,7 +201,7 @@ def test_the_controller_goes_away_in_the_middle(leaderless: tuple[Lab, str], tmp
             (result,) = apply_plan(plan, **_common(source, tmp_path), consented=CONSENT, report=report)
     finally:
         back.join()
-    assert result.ended is Ended.DONE, (result, [event.text for event in told])
+    assert result.ended is ElectionResult.DONE, (result, [event.text for event in told])
     after = _states(lab, topic)[number]
     assert (after.leader, after.replicas) == (2, before[number].replicas)
     assert Stage.REPEAT in {event.stage for event in told}
@@ -218,9 +218,9 @@ def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_pat
     assert Method.UNCLEAN in methods
     with _source(lab) as source:
         checked = check_plan(plan, source=source, ground=MACHINE)
-        assert [result.ended for result in checked] == [Ended.NOT_TRIED] * 6, checked
+        assert [result.ended for result in checked] == [ElectionResult.NOT_TRIED] * 6, checked
         results = apply_plan(plan, **_common(source, tmp_path), consented=CONSENT)
-    assert [result.ended for result in results] == [Ended.DONE] * 6, results
+    assert [result.ended for result in results] == [ElectionResult.DONE] * 6, results
     after = _states(lab, topic)
     assert {number: state.replicas for number, state in after.items()} == {
         number: state.replicas for number, state in before.items()
@@ -230,12 +230,12 @@ def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_pat
     assert wanted == dict.fromkeys(range(18, 24), 2)
     assert [line.result for line in audit.read(tmp_path)] == ["done"] * 6
     # Again: nothing to do. Then the way back to the preferred leaders, once they are in sync.
-    assert [result.ended for result in _apply(lab, plan, tmp_path)] == [Ended.NOT_NEEDED] * 6
+    assert [result.ended for result in _apply(lab, plan, tmp_path)] == [ElectionResult.NOT_NEEDED] * 6
     lab.restore()
     lab.wait_partitions(topic, "all are in sync", lambda state: len(state.isr) == 3)
     plan = _plan(lab, topic, dict.fromkeys(range(18, 24), ElectionRequest(ElectionType.PREFERRED)))
     assert {one.method for one in plan.elections} == {Method.PREFERRED}
-    assert {result.ended for result in _apply(lab, plan, tmp_path)} == {Ended.DONE}
+    assert {result.ended for result in _apply(lab, plan, tmp_path)} == {ElectionResult.DONE}
     after = _states(lab, topic)
     assert all(after[number].leader == after[number].replicas[0] for number in wanted)
 
@@ -261,5 +261,5 @@ def test_a_hold(lab_43: Lab, tmp_path: Path) -> None:
         (state.leader, state.elr, state.last_known_elr) == (None, (), ()) for state in _states(lab, topic).values()
     )
     plan = _plan(lab, topic, _designate(1, *range(6)))
-    assert {result.ended for result in _apply(lab, plan, tmp_path)} == {Ended.DONE}
+    assert {result.ended for result in _apply(lab, plan, tmp_path)} == {ElectionResult.DONE}
     assert all(state.leader == 1 for state in _states(lab, topic).values())

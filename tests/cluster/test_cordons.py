@@ -14,7 +14,7 @@ from kelr.controller import Election
 from kelr.lab import Lab, LabSpec
 from kelr.lab.story import Story
 from kelr.model import ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition, Unplanned
-from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.configs import CORDONED
 from kelr.recovery.consent import Confirmation
@@ -125,7 +125,7 @@ def test_the_cordon_of_a_live_broker(lab: Lab, tmp_path: Path) -> None:
     (planned,) = plan.elections
     assert (planned.method, planned.uncordons) == (Method.REORDER, (3,))
     result = _apply(lab, plan, tmp_path)
-    assert (result.ended, result.leader) == (Ended.DONE, 2), result
+    assert (result.ended, result.leader) == (ElectionResult.DONE, 2), result
     assert _states(lab, LIVE)[0].replicas == ORDERS[LIVE]
     assert _cordoned(lab) == {3}
     assert not _is_open(lab, tmp_path)
@@ -143,7 +143,7 @@ def test_a_cordon_between_reordering_and_restoring(lab: Lab, tmp_path: Path) -> 
             _cordon(lab, 3)
 
     result = _apply(lab, plan, tmp_path, report=cordons)
-    assert (result.ended, result.leader) == (Ended.NOT_RESTORED, 2), result
+    assert (result.ended, result.leader) == (ElectionResult.NOT_RESTORED, 2), result
     assert NAMES.format(3) in result.text
     with _source(lab) as source:
         (journal,) = open_journals(tmp_path, source.cluster().cluster_id)
@@ -169,7 +169,7 @@ def test_a_broker_that_died_cordoned(lab: Lab, tmp_path: Path) -> None:
     (planned,) = plan.elections
     assert any(warning.startswith("Whether broker 1 is cordoned") for warning in planned.warnings)
     result = _apply(lab, plan, tmp_path)
-    assert (result.ended, result.error) == (Ended.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
+    assert (result.ended, result.error) == (ElectionResult.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
     assert NAMES.format(1) in result.text
     state = _states(lab, DEAD)[0]
     assert (state.leader, state.replicas) == (None, ORDERS[DEAD])

@@ -20,8 +20,8 @@ from kelr.engine import decide_all
 from kelr.model import (
     Applied,
     Decision,
+    ElectionResult,
     ElectionType,
-    Ended,
     EpochEnd,
     PartitionState,
     Plan,
@@ -66,7 +66,7 @@ class Carrier:
     consented: list[Confirmation] = field(default_factory=list)
     options: list[dict[str, Any]] = field(default_factory=list)
     become: Callable[[PlannedElection], Applied] = lambda one: Applied(
-        one.topic, one.partition, one.elect, Ended.DONE, one.elect, one.evidence.leader_epoch + 1
+        one.topic, one.partition, one.elect, ElectionResult.DONE, one.elect, one.evidence.leader_epoch + 1
     )
 
     def __call__(self, plan: Plan, *, consented: Confirmation, report: Any, **options: Any) -> tuple[Applied, ...]:
@@ -579,7 +579,7 @@ def test_a_saved_snapshot_can_be_planned_for_and_not_changed(kelr: Kelr, snapsho
 
 def test_part_of_it_done_is_seven_and_each_partition_is_told(kelr: Kelr, carrier: Carrier) -> None:
     carrier.become = lambda one: Applied(
-        one.topic, one.partition, one.elect, Ended.DONE if one.partition == 5 else Ended.NO_LEADER
+        one.topic, one.partition, one.elect, ElectionResult.DONE if one.partition == 5 else ElectionResult.NO_LEADER
     )
     ran = kelr("elect", "-e", "preferred", "orders:1,5", "--yes", *CONNECTION)
     assert ran.code == 7
@@ -591,16 +591,16 @@ def test_part_of_it_done_is_seven_and_each_partition_is_told(kelr: Kelr, carrier
 @pytest.mark.parametrize(
     ("ended", "error", "code", "following"),
     [
-        (Ended.REFUSED, None, 6, "kelr describe orders:1"),
-        (Ended.REFUSED, "CLUSTER_AUTHORIZATION_FAILED", 4, "kelr describe orders:1"),
-        (Ended.OTHER_LEADER, None, 7, "kelr recover verify "),
-        (Ended.NOT_RESTORED, None, 7, "kelr recover status"),
-        (Ended.UNKNOWN, "NO_ANSWER", 7, "kelr recover status"),
-        (Ended.NOT_NEEDED, None, 0, "kelr describe orders:1"),
+        (ElectionResult.REFUSED, None, 6, "kelr describe orders:1"),
+        (ElectionResult.REFUSED, "CLUSTER_AUTHORIZATION_FAILED", 4, "kelr describe orders:1"),
+        (ElectionResult.OTHER_LEADER, None, 7, "kelr recover verify "),
+        (ElectionResult.NOT_RESTORED, None, 7, "kelr recover status"),
+        (ElectionResult.UNKNOWN, "NO_ANSWER", 7, "kelr recover status"),
+        (ElectionResult.NOT_NEEDED, None, 0, "kelr describe orders:1"),
     ],
 )
 def test_how_it_ended_is_the_exit_code(
-    kelr: Kelr, carrier: Carrier, *, ended: Ended, error: str | None, code: int, following: str
+    kelr: Kelr, carrier: Carrier, *, ended: ElectionResult, error: str | None, code: int, following: str
 ) -> None:
     carrier.become = lambda one: Applied(one.topic, one.partition, one.elect, ended, error=error)
     ran = kelr("elect", "-e", "unclean", "orders:1", "--yes", "--accept-loss", "19+", *CONNECTION)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kelr.errors import KelrError
 from kelr.model import Plan, TopicPartition
-from kelr.model.plan import Ended
+from kelr.model.plan import ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.json_file import adapter
@@ -216,12 +216,15 @@ class Judge:
         for one in told.results:
             at = one.address
             reached[f"told {one.ended}"] += 1
-            if one.ended is Ended.REFUSED:
+            if one.ended is ElectionResult.REFUSED:
                 reached.update(f"told refused: {text}" for text in REFUSED if one.text.startswith(text))
             led = (at, one.leader, one.leader_epoch)
             if one.leader_epoch is not None and led not in cluster.led:
                 self.say(f"{process.name} told that {at} was led by {one.leader} in epoch {one.leader_epoch}")
-            if one.ended in {Ended.REFUSED, Ended.NOT_TRIED, Ended.NOT_NEEDED} and not one.asked:
+            if (
+                one.ended in {ElectionResult.REFUSED, ElectionResult.NOT_TRIED, ElectionResult.NOT_NEEDED}
+                and not one.asked
+            ):
                 for effect in cluster.effects:
                     if effect.process is process and effect.address == at and effect.kind == "elect":
                         self.say(
@@ -245,7 +248,7 @@ def _concerned(plan: Plan | None) -> set[TopicPartition]:
 
 def _of_election(lines: Sequence[AuditRecord], partition: int) -> Iterator[AuditRecord]:
     """Those that tell of this partition's election as one that may have come about, with its consent."""
-    nothing = {Ended.REFUSED, Ended.NOT_TRIED, Ended.NOT_NEEDED}
+    nothing = {ElectionResult.REFUSED, ElectionResult.NOT_TRIED, ElectionResult.NOT_NEEDED}
     for one in lines:
         told = one.what is AuditWhat.ELECTION and one.partition == partition
         if told and (one.asked or one.result not in nothing) and one.consent.get("accept_loss") and one.force_reason:

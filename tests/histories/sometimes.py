@@ -15,7 +15,7 @@ from typing import Any
 
 import kelr
 from kelr.errors import RefusedError
-from kelr.model.plan import Ended
+from kelr.model.plan import ElectionResult
 from tests.histories.cluster import FAULTS
 from tests.histories.rescue import PRODUCE_FAULTS
 
@@ -68,7 +68,7 @@ def wanted() -> tuple[str, ...]:
     """All of it, by name."""
     late = ("lands after a kill", "lands during a restore", "lands after the end")
     return (
-        *(f"told {ended}" for ended in Ended),
+        *(f"told {ended}" for ended in ElectionResult),
         *(f"told refused: {text}" for text in REFUSED),
         *(f"replay told {what}" for what in ("all", "nothing left", "an error", "an election", "a skipped partition")),
         *(f"{end} at {moment}" for end in _ENDS for moment in MOMENTS),

@@ -14,7 +14,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import ConnectError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import ElectionRequest, ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition
 from kelr.model.audit import AuditWhat
-from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.audited import recorded_elections
@@ -73,13 +73,16 @@ def _assert_true(world: World, results: tuple[Applied, ...]) -> None:
     """No result says more than what is so."""
     for result in results:
         state = world.cluster.controller.partitions[result.address]
-        if result.ended in {Ended.DONE, Ended.NOT_NEEDED}:
+        if result.ended in {ElectionResult.DONE, ElectionResult.NOT_NEEDED}:
             assert state.leader == result.wanted, result
-        if result.ended is Ended.NO_LEADER:
+        if result.ended is ElectionResult.NO_LEADER:
             assert state.leader is None, result
-        if result.ended is Ended.OTHER_LEADER:
+        if result.ended is ElectionResult.OTHER_LEADER:
             assert state.leader not in {None, result.wanted}, result
-        if result.ended not in {Ended.UNKNOWN, Ended.REFUSED}:  # a refusal tells of the moment of its fences
+        if result.ended not in {
+            ElectionResult.UNKNOWN,
+            ElectionResult.REFUSED,
+        }:  # a refusal tells of the moment of its fences
             assert (result.leader, result.leader_epoch) in {
                 (state.leader, state.leader_epoch),
                 (None, None),
@@ -151,7 +154,7 @@ def test_batches_with_a_pause_between_them(tmp_path: Path) -> None:
 def test_the_order_stays_where_that_is_asked_for(tmp_path: Path) -> None:
     world = leaderless()
     results = _apply(world, tmp_path, world.plan(ONE), keep_order=True)
-    assert results[0].ended is Ended.DONE
+    assert results[0].ended is ElectionResult.DONE
     assert results[0].text == "its order stays [2,3,1], as asked for"
     assert world.state().replicas == (2, 3, 1)
     assert open_journals(tmp_path, CLUSTER_ID) == ()
@@ -287,7 +290,7 @@ def test_a_returning_leader_between_reordering_and_election(tmp_path: Path) -> N
     plan = world.plan(ONE)
     world.happens[1] = lambda: returns(world, 1, clean=True)  # right after the reordering
     (result,) = _apply(world, tmp_path, plan)
-    assert (result.ended, result.leader) == (Ended.OTHER_LEADER, 1)
+    assert (result.ended, result.leader) == (ElectionResult.OTHER_LEADER, 1)
     assert result.text == (
         "broker 1 became the leader meanwhile, not by this run, and not 2; in the plan its log was not read, and that"
         " of 2 ended at 20"
@@ -358,7 +361,7 @@ def test_an_election_that_may_come_after_its_result_was_told(tmp_path: Path) -> 
     world = leaderless()
     world.faults["elect"] = [silence(done=True, late_s=60.0)]
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert (result.ended, result.leader, result.late_until_ms) == (Ended.DONE, 2, _UNTIL_MS)
+    assert (result.ended, result.leader, result.late_until_ms) == (ElectionResult.DONE, 2, _UNTIL_MS)
     assert result.text == _MAY_COME
     (line,) = audit.read(tmp_path)
     assert line.after == {"leader": 2, "leader_epoch": 3, "late_until_ms": _UNTIL_MS}
@@ -386,7 +389,7 @@ def test_an_election_of_a_killed_run_that_may_come_after_its_result_was_told(
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     done = mend(journal.path, **world.common(tmp_path))
     (result,) = done.applied
-    assert (done.closed, result.ended, result.late_until_ms) == (True, Ended.DONE, _UNTIL_MS)
+    assert (done.closed, result.ended, result.late_until_ms) == (True, ElectionResult.DONE, _UNTIL_MS)
     assert result.text.endswith(f"; {_MAY_COME}")
     (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert line.after["late_until_ms"] == _UNTIL_MS
@@ -397,7 +400,7 @@ def test_no_answer_ever_to_a_reordering(tmp_path: Path) -> None:
     world = leaderless()
     world.faults["reorder"] = [silence(done=False, late_s=50.0)] + [silence(done=False)] * 30
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert result.ended is Ended.NOT_RESTORED or result.ended is Ended.REFUSED, result
+    assert result.ended is ElectionResult.NOT_RESTORED or result.ended is ElectionResult.REFUSED, result
     world.faults.clear()
     for journal in open_journals(tmp_path, CLUSTER_ID):
         resume(journal.path, **world.common(tmp_path))
@@ -412,7 +415,7 @@ def test_an_election_that_comes_late_elects_nobody_else(tmp_path: Path) -> None:
     world = leaderless()
     world.faults["elect"] = [silence(done=False, late_s=55.0)] + [silence(done=False)] * 30
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert (result.ended, world.state().leader) == (Ended.DONE, 2)
+    assert (result.ended, world.state().leader) == (ElectionResult.DONE, 2)
     assert world.state().replicas == (3, 1, 2)
 
 
@@ -423,7 +426,7 @@ def test_an_election_that_never_comes(tmp_path: Path) -> None:
     world = leaderless()
     world.faults["elect"] = [silence(done=False)] * 100
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert (result.ended, result.error) == (Ended.UNKNOWN, "NO_ANSWER")
+    assert (result.ended, result.error) == (ElectionResult.UNKNOWN, "NO_ANSWER")
     assert result.text == f"the election went without an answer, {_NOT_SHOWN.format(world.state().leader_epoch)}"
     assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
     assert open_journals(tmp_path, CLUSTER_ID) == ()
@@ -436,7 +439,7 @@ def test_a_preferred_replica_that_fell_out_of_the_isr(tmp_path: Path) -> None:
     plan = world.plan({STEADY: ElectionRequest(ElectionType.PREFERRED)})
     world.happens[0] = dies(world, 3)  # right before the election
     (result,) = _apply(world, tmp_path, plan)
-    assert (result.ended, result.error, result.leader) == (Ended.UNKNOWN, "PREFERRED_LEADER_NOT_AVAILABLE", 2)
+    assert (result.ended, result.error, result.leader) == (ElectionResult.UNKNOWN, "PREFERRED_LEADER_NOT_AVAILABLE", 2)
     still = _NOT_SHOWN.format(world.state(topic=STEADY.topic).leader_epoch)
     assert result.text == f"Kafka answers PREFERRED_LEADER_NOT_AVAILABLE, {still}"
 
@@ -480,7 +483,7 @@ def test_a_reordering_that_is_refused_says_why(tmp_path: Path) -> None:
         " cordoned; a broker that is down has to start before its cordon can be taken off, and an unclean election"
         " (--election-type unclean) needs no order"
     )
-    assert (result.ended, result.text) == (Ended.REFUSED, f"Kafka refused the reordering: {said}")
+    assert (result.ended, result.text) == (ElectionResult.REFUSED, f"Kafka refused the reordering: {said}")
     assert result.error == "INVALID_REPLICA_ASSIGNMENT"
 
 
@@ -488,7 +491,7 @@ def test_an_order_that_cannot_be_restored_says_why(tmp_path: Path) -> None:
     world = leaderless()
     world.faults["reorder"] = [_FINE_FOR_ALL, *[Fault(error_answer(44, "Not by day."), done=False)] * 9]
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert result.ended is Ended.NOT_RESTORED
+    assert result.ended is ElectionResult.NOT_RESTORED
     assert "could not be restored: Kafka answers POLICY_VIOLATION: Not by day" in result.text
 
 
@@ -496,7 +499,7 @@ def test_a_reordering_that_was_done_although_the_controller_failed(tmp_path: Pat
     world = leaderless()
     world.faults["reorder"] = [Fault("UNKNOWN_SERVER_ERROR", done=True)]
     (result,) = _apply(world, tmp_path, world.plan(ONE))
-    assert result.ended is Ended.REFUSED
+    assert result.ended is ElectionResult.REFUSED
     assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
     assert open_journals(tmp_path, CLUSTER_ID) == ()
 
@@ -559,10 +562,12 @@ def test_the_cluster_cannot_be_reached_from_some_moment_on(monkeypatch: pytest.M
                 results = _apply(world, state, plan)
             except ConnectError:
                 results = ()
-        unknown += any(result.ended is Ended.UNKNOWN for result in results)
+        unknown += any(result.ended is ElectionResult.UNKNOWN for result in results)
         world.reachable = True
         world.moments.clear()
-        _assert_true(world, tuple(one for one in results if one.ended in {Ended.DONE, Ended.NOT_NEEDED}))
+        _assert_true(
+            world, tuple(one for one in results if one.ended in {ElectionResult.DONE, ElectionResult.NOT_NEEDED})
+        )
         for journal in open_journals(state, CLUSTER_ID):
             assert resume(journal.path, **world.common(state)).good, moment
             assert {world.state(number).leader for number in range(4)} == {2}
@@ -581,11 +586,11 @@ def test_an_election_in_its_own_order_of_which_nobody_tells_stays_open(
     assert [one.method for one in plan.elections] == ["unclean"]
     world.happens[1] = lambda: setattr(world, "reachable", False)
     (result,) = _apply(world, tmp_path, plan)
-    assert result.ended is Ended.UNKNOWN
+    assert result.ended is ElectionResult.UNKNOWN
     world.reachable = True
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     assert list(recorded_elections(audit.read(tmp_path), [journal])) == [TopicPartition(TOPIC, 0)]
-    assert [one.ended for one in mend(journal.path, **world.common(tmp_path)).applied] == [Ended.DONE]
+    assert [one.ended for one in mend(journal.path, **world.common(tmp_path)).applied] == [ElectionResult.DONE]
     assert open_journals(tmp_path, CLUSTER_ID) == ()
     assert [line.result for line in audit.read(tmp_path)] == ["unknown", "done"]
 
@@ -609,7 +614,7 @@ def test_interrupted_at_any_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
                 results = ()
         world.happens.clear()
         world.moments.clear()
-        not_tried += any(result.ended is Ended.NOT_TRIED for result in results)
+        not_tried += any(result.ended is ElectionResult.NOT_TRIED for result in results)
         _assert_true(world, results)
         for journal in open_journals(state, CLUSTER_ID):
             assert resume(journal.path, **world.common(state)).good, moment
@@ -644,9 +649,15 @@ def test_interrupted_at_any_read(tmp_path: Path, refused: bool) -> None:
         told = [line.result for line in audit.read(state) if line.what is AuditWhat.ELECTION]
         led = world.state().leader
         in_order = world.state().replicas == (3, 1, 2)
-        expected = Ended.NOT_RESTORED if not in_order else Ended.NOT_TRIED if led is None else Ended.DONE
+        expected = (
+            ElectionResult.NOT_RESTORED
+            if not in_order
+            else ElectionResult.NOT_TRIED
+            if led is None
+            else ElectionResult.DONE
+        )
         assert (result.ended, result.leader) == (expected, led)
-        assert told == ([] if expected is Ended.NOT_TRIED else [expected])
+        assert told == ([] if expected is ElectionResult.NOT_TRIED else [expected])
         left = [journal.reordered for journal in open_journals(state, CLUSTER_ID)]
         assert left == ([] if in_order else [(TopicPartition(TOPIC, 0),)])
     assert number > 5
@@ -694,7 +705,7 @@ def test_interrupted_while_an_election_is_on_its_way(tmp_path: Path) -> None:
     world.happens[2] = interrupt
     (result,) = _apply(world, tmp_path, world.plan(ONE))
     world.sleep(100)
-    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    assert (result.ended, result.leader) == (ElectionResult.DONE, 2)
     assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
 
 

@@ -13,7 +13,7 @@ from kelr.controller import events
 from kelr.engine.planning import stock_files
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import Check, ElectionRequest, ElectionType, Plan, TopicPartition, Unplanned
-from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Confirmation
@@ -80,7 +80,7 @@ def test_the_cordon_of_a_live_broker_goes_and_comes_back(tmp_path: Path, cordone
     assert planned.uncordons == tuple(one for one in ORDER if one in cordoned)
     assert any("empties" in warning and "cordoned.log.dirs" in warning for warning in planned.warnings)
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    assert (result.ended, result.leader) == (ElectionResult.DONE, 2)
     _is_as_before(world, tmp_path, *cordoned)
     rows = [row for row in audit.read(tmp_path, cluster_id=CLUSTER_ID) if row.what is audit.AuditWhat.CONFIG]
     assert [(row.before, row.after, row.result) for row in rows] == [
@@ -93,7 +93,7 @@ def test_a_cordon_that_is_off_by_now_is_left_alone(tmp_path: Path) -> None:
     plan = _plan(world)
     world.cordons[3] = None
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    assert (result.ended, result.leader) == (ElectionResult.DONE, 2)
     assert "before cordon" not in world.moments
     _is_as_before(world, tmp_path)
 
@@ -115,7 +115,7 @@ def test_a_cordon_since_the_plan_refuses_the_election(tmp_path: Path) -> None:
     (checked,) = check_plan(plan, source=SimulatedSource(world), ground=world.ground)
     result = _apply(world, tmp_path, plan)
     for one in (checked, result):
-        assert one.ended is Ended.REFUSED
+        assert one.ended is ElectionResult.REFUSED
         assert [difference.field for difference in one.differences] == ["cordoned"]
         assert "broker 3 was cordoned" in one.text
     _is_as_before(world, tmp_path, 3)
@@ -125,7 +125,7 @@ def test_a_cordon_that_kafka_does_not_let_off(tmp_path: Path) -> None:
     world = _world(3)
     world.faults["cordon"] = [Fault("CLUSTER_AUTHORIZATION_FAILED", done=False)]
     result = _apply(world, tmp_path, _plan(world))
-    assert result.ended is Ended.REFUSED
+    assert result.ended is ElectionResult.REFUSED
     assert "cordoned.log.dirs of broker 3 could not be emptied: CLUSTER_AUTHORIZATION_FAILED" in result.text
     _is_as_before(world, tmp_path, 3)
 
@@ -136,7 +136,7 @@ def test_a_cordon_between_reordering_and_restoring(tmp_path: Path) -> None:
     plan = _plan(world)
     world.happens[1] = lambda: world.cordons.update({3: "*"})  # right after the reordering
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, result.leader) == (Ended.NOT_RESTORED, 2)
+    assert (result.ended, result.leader) == (ElectionResult.NOT_RESTORED, 2)
     assert "includes broker 3, but all its log directories are cordoned" in result.text
     assert "Take the cordon off" in result.text
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
@@ -173,7 +173,7 @@ def test_verify_tells_why_kafka_refused(tmp_path: Path) -> None:
     plan = _plan(world)
     world.faults["reorder"] = [Fault(error_answer(39, CORDONED.format(3)), done=False)]
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, result.error) == (Ended.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
+    assert (result.ended, result.error) == (ElectionResult.REFUSED, "INVALID_REPLICA_ASSIGNMENT")
     rows = audit.read(tmp_path, cluster_id=CLUSTER_ID)
     found = verify(plan, SimulatedSource(world), None, ground=world.ground, recorded=rows)
     (leader,) = [one for one in found.findings if one.check is Check.LEADER]
@@ -188,14 +188,14 @@ def test_status_tells_which_elections_were_refused_for_a_cordon(tmp_path: Path) 
     world = _world()
     plan = _plan(world)
     world.faults["reorder"] = [Fault(error_answer(39, CORDONED.format(3)), done=False)]
-    assert _apply(world, tmp_path, plan).ended is Ended.REFUSED
+    assert _apply(world, tmp_path, plan).ended is ElectionResult.REFUSED
     (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions
     assert told.text == (
         "no leader: Kafka refused the reordering: INVALID_REPLICA_ASSIGNMENT: The manual partition assignment"
         " includes broker 3, but all its log directories are cordoned; a broker that is down has to start"
         " before its cordon can be taken off, and an unclean election (--election-type unclean) needs no order"
     )
-    assert _apply(world, tmp_path, plan).ended is Ended.DONE
+    assert _apply(world, tmp_path, plan).ended is ElectionResult.DONE
     (told,) = status(SimulatedSource(world), tmp_path, plan=plan).plan_partitions
     assert told.text == "broker 2 leads"
 
@@ -203,7 +203,7 @@ def test_status_tells_which_elections_were_refused_for_a_cordon(tmp_path: Path) 
 def test_a_broker_that_dies_uncordoned_is_cordoned_when_it_is_back(tmp_path: Path) -> None:
     """Only the broker itself takes its config: until then the journal is open, and says so."""
     world, plan, result = _died_uncordoned(tmp_path)
-    assert (result.ended, result.leader) == (Ended.NOT_RESTORED, 2)
+    assert (result.ended, result.leader) == (ElectionResult.NOT_RESTORED, 2)
     assert "cordoned.log.dirs of broker 3 could not be read" in result.text
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     left = undo(journal.path, **world.common(tmp_path))
@@ -238,7 +238,7 @@ def test_a_refused_write_is_not_told_as_emptied_and_restored(tmp_path: Path) -> 
     world.faults["cordon"] = [Fault("POLICY_VIOLATION", done=False)]
     result = _apply(world, tmp_path, _plan(world))
     why = "its order was not asked for: cordoned.log.dirs of broker 3 could not be emptied: POLICY_VIOLATION"
-    assert (result.ended, result.text, result.differences) == (Ended.REFUSED, why, ())
+    assert (result.ended, result.text, result.differences) == (ElectionResult.REFUSED, why, ())
     assert _config_rows(tmp_path) == []
     _is_as_before(world, tmp_path, 3)
 
@@ -250,7 +250,7 @@ def test_a_cordon_that_somebody_else_wrote_meanwhile_is_left_alone(tmp_path: Pat
     course = _course(_world(3), tmp_path / "course")
     restored = len(course) - 1 - course[::-1].index("after reorder")
     world.happens[restored] = lambda: world.cordons.update({3: "/data/a"})
-    assert _apply(world, tmp_path / "state", plan).ended is Ended.DONE
+    assert _apply(world, tmp_path / "state", plan).ended is ElectionResult.DONE
     told = "somebody else set cordoned.log.dirs of broker 3 to /data/a meanwhile: left alone"
     assert _config_rows(tmp_path / "state") == [("refused", told)]
     assert world.cordons[3] == "/data/a"
@@ -293,7 +293,7 @@ def test_a_dead_brokers_cordon_alone_keeps_no_partition_from_its_recovery(tmp_pa
     dies(world, 2)()
     returns(world, 1)
     plan = world.plan({AT: ElectionRequest(ElectionType.DESIGNATION, 1)})
-    assert _apply(world, tmp_path, plan).ended is Ended.DONE
+    assert _apply(world, tmp_path, plan).ended is ElectionResult.DONE
 
 
 def test_a_cordon_and_an_order_that_are_left_refuse_others(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_write_without_an_answer(tmp_path: Path) -> None:
     world = _world(3)
     world.faults["cordon"] = [silence(done=True), silence(done=False), silence(done=True)]
     result = _apply(world, tmp_path, _plan(world))
-    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    assert (result.ended, result.leader) == (ElectionResult.DONE, 2)
     _is_as_before(world, tmp_path, 3)
 
 

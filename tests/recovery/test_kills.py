@@ -19,7 +19,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
 from kelr.model import ElectionRequest, ElectionType, PartitionState, Plan, TopicPartition
 from kelr.model.audit import AuditWhat
-from kelr.model.plan import AcceptedLoss, Ended
+from kelr.model.plan import AcceptedLoss, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
@@ -324,7 +324,7 @@ def test_an_election_of_which_nobody_is_left_is_audited_by_undo(tmp_path: Path) 
     dies(world, 2)()
     done = _undo(world, tmp_path)
     assert done is not None
-    assert ([one.ended for one in done.applied], done.closed) == ([Ended.NO_LEADER], True)
+    assert ([one.ended for one in done.applied], done.closed) == ([ElectionResult.NO_LEADER], True)
     (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert (line.result, line.command, line.text) == (
         "no-leader",
@@ -378,7 +378,7 @@ def test_an_election_that_a_lagging_broker_does_not_show_is_audited_by_undo(tmp_
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     source = Lagging(world, before, world.now_s + 1000)
     (shown,) = undo(journal.path, **{**world.common(tmp_path), "source": source}).applied
-    assert shown.ended is Ended.UNKNOWN
+    assert shown.ended is ElectionResult.UNKNOWN
     (line,) = (line for line in audit.read(tmp_path) if line.what is AuditWhat.ELECTION)
     assert (line.result, line.consent["accept_loss"]) == ("unknown", "1000+")
     assert line.text == "an election was asked for, or about to be, and none is seen (epoch 2)"

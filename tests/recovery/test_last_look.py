@@ -16,7 +16,7 @@ import pytest
 from kelr.controller import events
 from kelr.engine.planning import moved_on
 from kelr.model import ElectionRequest, ElectionType, LogAnswer, PartitionState, Plan, TopicPartition
-from kelr.model.plan import AcceptedLoss, Applied, Ended, Method
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult, Method
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.hand import NO_ANSWER
@@ -87,9 +87,9 @@ def test_the_first_in_order_returns_while_logs_are_read(
     assert [(one.method, one.elect) for one in plan.elections] == [(method, 2)]
     result = _apply(world, tmp_path, plan, source=_SlowLogs(world, lambda: returns(world, 3)))
     if method is Method.REORDER:
-        assert (result.ended, world.state().leader) == (Ended.DONE, 2)
+        assert (result.ended, world.state().leader) == (ElectionResult.DONE, 2)
     else:
-        assert (result.ended, world.state().leader) == (Ended.REFUSED, None)
+        assert (result.ended, world.state().leader) == (ElectionResult.REFUSED, None)
         assert [(one.field, one.planned, one.now) for one in result.differences] == [("elects", "2", "3")]
         assert "before elect" not in world.moments
     assert (world.state().replicas, open_journals(tmp_path, CLUSTER_ID)) == ((3, 2, 1), ())
@@ -109,9 +109,9 @@ def test_what_happens_while_logs_are_read_is_seen_before_anything_is_sent(
     }
     result = _apply(world, tmp_path, plan, source=_SlowLogs(world, meanwhile[happens]))
     expected = {
-        "the wanted one dies": (Ended.REFUSED, None, {"live"}),
-        "the last leader returns": (Ended.OTHER_LEADER, 1, {"leader", "leader_epoch", "isr", "elr", "elects"}),
-        "sets are cleared": (Ended.REFUSED, None, {"elr", "last_known_elr"}),
+        "the wanted one dies": (ElectionResult.REFUSED, None, {"live"}),
+        "the last leader returns": (ElectionResult.OTHER_LEADER, 1, {"leader", "leader_epoch", "isr", "elr", "elects"}),
+        "sets are cleared": (ElectionResult.REFUSED, None, {"elr", "last_known_elr"}),
     }
     ended, leader, fields = expected[happens]
     assert (result.ended, world.state().leader) == (ended, leader)
@@ -132,7 +132,7 @@ def test_an_election_is_not_repeated_once_the_wanted_replica_died(
     world.faults["elect"] = [Fault(answer, done=False)]
     world.scheduled.append((1.0, dies(world, 2)))
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, result.error, world.state().leader) == (Ended.UNKNOWN, answer, None)
+    assert (result.ended, result.error, world.state().leader) == (ElectionResult.UNKNOWN, answer, None)
     assert [one.field for one in result.differences] == ["live"]
     assert result.differences[0].text in result.text
     assert world.moments.count("before elect") == 1
@@ -146,7 +146,7 @@ def test_an_election_is_not_repeated_once_another_one_would_be_elected(tmp_path:
     world.faults["elect"] = [Fault(answer, done=False)]
     world.scheduled.append((1.0, lambda: returns(world, 3)))
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, world.state().leader) == (Ended.UNKNOWN, None)
+    assert (result.ended, world.state().leader) == (ElectionResult.UNKNOWN, None)
     assert [(one.field, one.now) for one in result.differences] == [("elects", "3")]
 
 
@@ -155,7 +155,7 @@ def test_an_election_is_repeated_where_nothing_has_changed(tmp_path: Path, answe
     world = _world((3, 2, 1))
     world.faults["elect"] = [Fault(answer, done=False)] * 2
     result = _apply(world, tmp_path, world.plan(DESIGNATED))
-    assert (result.ended, world.state().leader) == (Ended.DONE, 2)
+    assert (result.ended, world.state().leader) == (ElectionResult.DONE, 2)
     assert world.moments.count("before elect") == 3
 
 
@@ -165,7 +165,7 @@ def test_a_reordering_is_not_repeated_once_the_wanted_replica_died(tmp_path: Pat
     world.faults["reorder"] = [Fault("NOT_CONTROLLER", done=False)]
     world.scheduled.append((1.0, dies(world, 2)))
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, world.state().leader, world.state().replicas) == (Ended.REFUSED, None, (3, 1, 2))
+    assert (result.ended, world.state().leader, world.state().replicas) == (ElectionResult.REFUSED, None, (3, 1, 2))
 
 
 # An election that comes after its answer was given up.
@@ -179,7 +179,7 @@ def test_the_result_is_told_when_an_election_can_come_no_more(tmp_path: Path, la
     world.faults["elect"] = [silence(done=False, late_s=60.0)] + [silence(done=False)] * 30
     world.scheduled.append((50.0, dies(world, 2)))
     result = _apply(world, tmp_path, plan)
-    assert (result.ended, result.leader, world.state().leader) == (Ended.OTHER_LEADER, 3, 3)
+    assert (result.ended, result.leader, world.state().leader) == (ElectionResult.OTHER_LEADER, 3, 3)
     before = world.cluster
     world.sleep(200)
     assert world.cluster == before, "something came after the result was told"
@@ -199,7 +199,7 @@ def test_resume_waits_for_the_election_of_a_killed_run(tmp_path: Path, layout: t
     dies(world, 2)()
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     done = resume(journal.path, **world.common(tmp_path))
-    assert [(one.ended, one.leader) for one in done.applied] == [(Ended.OTHER_LEADER, 3)]
+    assert [(one.ended, one.leader) for one in done.applied] == [(ElectionResult.OTHER_LEADER, 3)]
     assert (world.state().replicas, open_journals(tmp_path, CLUSTER_ID)) == (layout, ())
 
 

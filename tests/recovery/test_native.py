@@ -18,7 +18,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.server import MachineClock
 from kelr.lab.simulated.world import Denied, World
 from kelr.model import LOG_TYPES, ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition
-from kelr.model.plan import AcceptedLoss, Ended
+from kelr.model.plan import AcceptedLoss, ElectionResult
 from kelr.protocol.messages import ElectLeadersResponse
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Confirmation
@@ -123,7 +123,7 @@ def test_what_was_shown_is_what_is_done_in_one_request(kind: str, tmp_path: Path
         assert (planned.method, planned.elect, planned.order) == (Method.NATIVE, 2, (3, 1, 2))
         hand = Watched(LiveHand.of(source))
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, applied.leader, applied.error) == (Ended.DONE, 2, None)
+        assert (applied.ended, applied.leader, applied.error) == (ElectionResult.DONE, 2, None)
         assert hand.asked == [("designate", {ORDERS: 2})]
         after = state(server)
         assert (after.leader, after.replicas) == (2, (3, 1, 2))
@@ -141,7 +141,7 @@ def test_an_election_by_logs_that_was_asked_for_is_left_to_the_controller(kind: 
         lines: list[str] = []
         hand.before = lambda: lines.extend(_journal(tmp_path).read_text(encoding="utf-8").splitlines())
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, applied.leader, applied.error) == (Ended.DONE, 2, None)
+        assert (applied.ended, applied.leader, applied.error) == (ElectionResult.DONE, 2, None)
         assert hand.asked == [(kind, [ORDERS])]
         assert f'"election":"{kind}"' in lines[-1].replace(" ", "")
         assert (state(server).leader, state(server).replicas) == (2, (3, 1, 2))
@@ -158,7 +158,7 @@ def test_a_log_that_is_cut_at_the_last_moment_is_not_elected_by_the_controller(t
         hand = Watched(LiveHand.of(source))
         hand.before = lambda: server.inside(cut)
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, applied.leader) == (Ended.OTHER_LEADER, 3)
+        assert (applied.ended, applied.leader) == (ElectionResult.OTHER_LEADER, 3)
 
 
 @pytest.mark.parametrize("kind", LOG_TYPES)
@@ -178,7 +178,7 @@ def test_a_plan_by_logs_says_that_another_one_may_be_elected(kind: ElectionType,
         hand = Watched(LiveHand.of(source))
         hand.before = lambda: returns(server, 1)
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, applied.leader) == (Ended.OTHER_LEADER, 1)
+        assert (applied.ended, applied.leader) == (ElectionResult.OTHER_LEADER, 1)
 
 
 @pytest.mark.parametrize(("kind", "number"), [(LOG_TYPES[0], 2), (LOG_TYPES[1], 3)])
@@ -255,7 +255,7 @@ def test_a_replica_that_dies_at_the_last_moment_is_not_replaced_by_another(tmp_p
         hand.before = lambda: server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
         plan = _plan(source, NATIVE_TYPES["designation"])
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, applied.leader) == (Ended.UNKNOWN, None)
+        assert (applied.ended, applied.leader) == (ElectionResult.UNKNOWN, None)
         assert applied.error == "ELIGIBLE_LEADERS_NOT_AVAILABLE"
         assert state(server).leader is None
 
@@ -266,7 +266,7 @@ def test_a_plan_whose_replica_died_since_is_refused(tmp_path: Path) -> None:
         server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
         hand = Watched(LiveHand.of(source))
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
-        assert (applied.ended, hand.asked) == (Ended.REFUSED, [])
+        assert (applied.ended, hand.asked) == (ElectionResult.REFUSED, [])
         assert "live" in {difference.field for difference in applied.differences}
 
 
@@ -274,7 +274,7 @@ def test_a_check_changes_nothing() -> None:
     with leaderless() as server, _source(server) as source:
         plan = _plan(source, NATIVE_TYPES["designation"])
         (found,) = check_plan(plan, source=source, ground=MACHINE)
-        assert (found.ended, found.text) == (Ended.NOT_TRIED, "")
+        assert (found.ended, found.text) == (ElectionResult.NOT_TRIED, "")
         assert state(server).leader is None
 
 
@@ -297,7 +297,7 @@ def test_a_kelr_that_is_killed_in_the_middle_is_resumed(moment: str, tmp_path: P
         assert read_journal(journal).ending is None
         again = Watched(LiveHand.of(source))
         done = resume(journal, **_common(source, again, tmp_path))
-        assert [one.ended for one in done.applied] == [Ended.DONE]
+        assert [one.ended for one in done.applied] == [ElectionResult.DONE]
         assert done.orders == ()
         assert state(server).leader == 2
         assert again.asked == ([] if moment == "after" else [("designate", {ORDERS: 2})])

@@ -22,7 +22,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.audit import AuditRecord, AuditWhat
-from kelr.model.plan import AcceptedLoss, Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
@@ -79,7 +79,12 @@ def test_an_unclean_election_that_took_another_one_counts(tmp_path: Path) -> Non
     plan = world.plan(WISH)
     world.happens[BEFORE_ELECT] = dies(world, 2)
     result = _apply(world, tmp_path)
-    assert (result.ended, result.leader, result.asked, _line(tmp_path).asked) == (Ended.OTHER_LEADER, 3, True, True)
+    assert (result.ended, result.leader, result.asked, _line(tmp_path).asked) == (
+        ElectionResult.OTHER_LEADER,
+        3,
+        True,
+        True,
+    )
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.leader_epoch, found.clean, found.unread) == (3, result.leader_epoch, False, (1, 2))
@@ -104,7 +109,7 @@ def test_that_somebody_leads_already_may_be_by_this_very_election(tmp_path: Path
     world.faults["elect"] = [Fault(answer, done=True)]
     world.happens[BEFORE_ELECT] = dies(world, 2)
     (result,) = apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
-    assert (result.ended, result.leader, result.asked) == (Ended.OTHER_LEADER, 3, True)
+    assert (result.ended, result.leader, result.asked) == (ElectionResult.OTHER_LEADER, 3, True)
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.unread) == (3, (1, 2))
@@ -118,7 +123,7 @@ def test_that_nobody_can_lead_may_be_since_whom_this_very_election_elected_has_d
     world.happens[BEFORE_ELECT] = dies(world, 3)
     world.happens[AFTER_ELECT] = dies(world, 2)
     (result,) = apply_plan(plan, **world.common(tmp_path), consented=CONSENT)
-    assert (result.ended, result.leader, result.asked) == (Ended.NO_LEADER, None, True)
+    assert (result.ended, result.leader, result.asked) == (ElectionResult.NO_LEADER, None, True)
     found = _recorded(tmp_path)
     assert found is not None
     assert (found.leader, found.unread) == (None, (1, 2, 3))
@@ -130,7 +135,7 @@ def test_an_election_counts_when_resume_refuses_it_since_whom_it_elected_has_die
     assert world.state().leader == 2
     dies(world, 2)()
     (result,) = resume(path, **world.common(tmp_path)).applied
-    assert (result.ended, result.leader, result.asked) == (Ended.REFUSED, None, True)
+    assert (result.ended, result.leader, result.asked) == (ElectionResult.REFUSED, None, True)
     assert open_journals(tmp_path, CLUSTER_ID) == ()
     found = _recorded(tmp_path)
     assert found is not None
@@ -148,7 +153,7 @@ def test_an_election_counts_when_resume_is_interrupted_before_it_is_tried_again(
 
     source.replica_logs = interrupted  # type: ignore[method-assign,assignment]
     (result,) = resume(path, **{**world.common(tmp_path), "source": source}).applied
-    assert (result.ended, result.asked) == (Ended.NOT_TRIED, True)
+    assert (result.ended, result.asked) == (ElectionResult.NOT_TRIED, True)
     assert _recorded(tmp_path) is not None
 
 
@@ -176,7 +181,7 @@ def test_of_which_elections_another_replica_may_come_late(tmp_path: Path, method
     world.now_s = 0
     with Journal.reopen(path, world.ground, WHO, "recover resume") as journal:
         requests = requests_of(world.site(tmp_path), journal, read_journal(path))
-        told = requests.told(planned, Applied(TOPIC, 0, 2, Ended.DONE, leader=2))
+        told = requests.told(planned, Applied(TOPIC, 0, 2, ElectionResult.DONE, leader=2))
     assert told.late_until_ms == until_ms
 
 
@@ -215,7 +220,7 @@ def test_who_came_back_by_itself_is_not_counted_where_the_order_could_not_be_res
     returns(world, 1, clean=True)
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     (result,) = resume(journal.path, **world.common(tmp_path)).applied
-    assert (result.ended, result.leader, result.asked) == (Ended.NOT_RESTORED, 1, False)
+    assert (result.ended, result.leader, result.asked) == (ElectionResult.NOT_RESTORED, 1, False)
     assert _recorded(tmp_path) is None
 
 
@@ -289,7 +294,7 @@ def test_undo_that_sees_no_election_leaves_it_on_record(tmp_path: Path) -> None:
     path = _killed_in_its_election(world, tmp_path)
     done = undo(path, **{**world.common(tmp_path), "source": source})
     assert done.closed
-    assert [(one.ended, one.leader) for one in done.applied] == [(Ended.UNKNOWN, None)]  # undo shows it, too
+    assert [(one.ended, one.leader) for one in done.applied] == [(ElectionResult.UNKNOWN, None)]  # undo shows it, too
     assert (_line(tmp_path).result, _line(tmp_path).asked) == ("unknown", True)
     found = _recorded(tmp_path)
     assert found is not None
@@ -325,7 +330,7 @@ def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path, a
     """The broker that was asked lags behind for longer than kelr waits: it was "nobody leads", and elected nobody."""
     world = leaderless()
     result = _apply_lagging(world, tmp_path, answer, 1000)
-    assert (result.ended, result.leader, result.asked) == (Ended.UNKNOWN, None, True)
+    assert (result.ended, result.leader, result.asked) == (ElectionResult.UNKNOWN, None, True)
     assert "they lag behind, or no leader was elected" in result.text
     found = _recorded(tmp_path)
     assert found is not None
@@ -340,11 +345,13 @@ def test_an_election_that_is_done_and_not_seen_stays_on_record(tmp_path: Path, a
 def test_an_election_is_waited_for_whatever_kafka_answers_but_a_refusal(tmp_path: Path, answer: str) -> None:
     world = leaderless()
     result = _apply_lagging(world, tmp_path, answer, 3, wish=ElectionRequest(ElectionType.UNCLEAN), before_elect=0)
-    assert (result.ended, result.leader, _line(tmp_path).result) == (Ended.DONE, 3, "done")
+    assert (result.ended, result.leader, _line(tmp_path).result) == (ElectionResult.DONE, 3, "done")
 
 
-@pytest.mark.parametrize("ended", [Ended.NOT_RESTORED, Ended.REFUSED, Ended.NO_LEADER])
-def test_undo_records_an_election_whose_result_was_of_the_epoch_of_before(tmp_path: Path, ended: Ended) -> None:
+@pytest.mark.parametrize("ended", [ElectionResult.NOT_RESTORED, ElectionResult.REFUSED, ElectionResult.NO_LEADER])
+def test_undo_records_an_election_whose_result_was_of_the_epoch_of_before(
+    tmp_path: Path, ended: ElectionResult
+) -> None:
     world = leaderless()
     result = _apply(world, tmp_path)
     (path,) = journal_files(tmp_path, CLUSTER_ID)
@@ -362,7 +369,7 @@ def test_undo_waits_for_what_the_brokers_do_not_show_yet(tmp_path: Path) -> None
     source = Lagging(world, world.cluster, 110)
     path = _killed_in_its_election(world, tmp_path)
     (result,) = undo(path, **{**world.common(tmp_path), "source": source}).applied
-    assert (result.ended, _line(tmp_path).result) == (Ended.DONE, "done")
+    assert (result.ended, _line(tmp_path).result) == (ElectionResult.DONE, "done")
 
 
 def test_undo_of_an_election_that_no_broker_tells_of_leaves_the_journal_open(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kelr.controller import events
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import ElectionRequest, ElectionType, TopicError, TopicPartition
-from kelr.model.plan import AcceptedLoss, Ended
+from kelr.model.plan import AcceptedLoss, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
@@ -189,7 +189,9 @@ def test_an_order_that_could_not_be_restored_is_no_sign_of_the_planned_election(
     assert world.state().leader == 1
     before = status(SimulatedSource(world), tmp_path, plan=plan).lost
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
-    assert [one.ended for one in resume(journal.path, **world.common(tmp_path)).applied] == [Ended.NOT_RESTORED]
+    assert [one.ended for one in resume(journal.path, **world.common(tmp_path)).applied] == [
+        ElectionResult.NOT_RESTORED
+    ]
     after = status(SimulatedSource(world), tmp_path, plan=plan).lost
     assert [(one.leader, one.grade, one.committed, one.total) for one in after] == [
         (one.leader, one.grade, one.committed, one.total) for one in before
@@ -226,7 +228,7 @@ def test_resume_names_what_has_changed_meanwhile(tmp_path: Path, monkeypatch: py
     done = resume(journal.path, **world.common(tmp_path))
     assert done.good
     (result,) = done.applied
-    assert result.ended is Ended.REFUSED
+    assert result.ended is ElectionResult.REFUSED
     assert "live" in {difference.field for difference in result.differences}
     assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
 
@@ -237,7 +239,7 @@ def test_resume_elects_nobody_by_a_plan_that_has_expired(tmp_path: Path, monkeyp
     world.sleep(3600)
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     done = resume(journal.path, **world.common(tmp_path))
-    assert [result.ended for result in done.applied] == [Ended.REFUSED]
+    assert [result.ended for result in done.applied] == [ElectionResult.REFUSED]
     assert done.applied[0].text == "the plan has expired meanwhile: look again and make a new one"
     assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
     assert done.closed

@@ -24,7 +24,7 @@ from kelr.model import (
 )
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
 from kelr.model.audit import AuditWhat
-from kelr.model.plan import AcceptedLoss, ElectionRequest, Ended
+from kelr.model.plan import AcceptedLoss, ElectionRequest, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
@@ -155,7 +155,7 @@ def test_where_the_broker_that_was_away_came_back_first_no_election_of_the_plan_
         if refused:
             consented = Confirmation(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
             results = apply_plan(plan, consented=consented, **world.common(tmp_path))
-            assert {one.ended for one in results} == {Ended.REFUSED}
+            assert {one.ended for one in results} == {ElectionResult.REFUSED}
         recorded = list(audit.read(tmp_path)) if refused else []
         found = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded)
         assert (found.lost, found.instead) == ((), dict.fromkeys(where, 1))
@@ -174,7 +174,7 @@ def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path
     dies(world, 2)()
     consented = Confirmation(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path))
-    assert result.ended is Ended.REFUSED
+    assert result.ended is ElectionResult.REFUSED
     recorded = list(audit.read(tmp_path))
 
     def told(of: Plan) -> str:
@@ -186,7 +186,9 @@ def test_a_refusal_is_told_of_the_plan_that_was_refused_and_of_no_other(tmp_path
     assert told(another).startswith(f"{as_before}: ")
     # Kafka's refusal is none of kelr's, and is told as well.
     (row,) = recorded
-    recorded = [replace(row, result=Ended.NO_LEADER, error="INVALID_REPLICA_ASSIGNMENT", text="Kafka answers that")]
+    recorded = [
+        replace(row, result=ElectionResult.NO_LEADER, error="INVALID_REPLICA_ASSIGNMENT", text="Kafka answers that")
+    ]
     assert ", and it was refused: Kafka answers that: " in told(plan)
 
 
@@ -196,7 +198,7 @@ def test_what_was_refused_here_and_applied_from_elsewhere_is_no_election_that_lo
     consented = Confirmation(AcceptedLoss(99, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path / "elsewhere"))
     (result,) = apply_plan(plan, consented=consented, **world.common(tmp_path / "here"))
-    assert result.ended is not Ended.DONE
+    assert result.ended is not ElectionResult.DONE
     dies(world, 2)()
     recorded = list(audit.read(tmp_path / "here"))
     (lost,) = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded).lost

@@ -13,8 +13,8 @@ from kelr.model import (
     DamageKind,
     Difference,
     ElectedBy,
+    ElectionResult,
     ElectionType,
-    Ended,
     Evidence,
     HoldDown,
     HoldReason,
@@ -166,15 +166,15 @@ def plan(*entries: PlannedElection | NotPlanned) -> Plan:
 
 MIXED = plan(PREFERRED, LOSSY, UNCOUNTED, NOT_NEEDED, *REFUSED)
 RESULTS = (
-    Applied("orders", 0, 2, Ended.DONE, leader=2, leader_epoch=8),
+    Applied("orders", 0, 2, ElectionResult.DONE, leader=2, leader_epoch=8),
     Applied(
         "orders",
         1,
         3,
-        Ended.REFUSED,
+        ElectionResult.REFUSED,
         leader=1,
         leader_epoch=9,
         differences=(Difference("leader", "none", "1", "Broker 1 came back and leads."),),
     ),
-    Applied("payments", 0, 3, Ended.NO_LEADER, error="ELIGIBLE_LEADERS_NOT_AVAILABLE"),
+    Applied("payments", 0, 3, ElectionResult.NO_LEADER, error="ELIGIBLE_LEADERS_NOT_AVAILABLE"),
 )

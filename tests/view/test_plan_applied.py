@@ -7,7 +7,7 @@ import io
 import json
 from dataclasses import replace
 
-from kelr.model import Applied, Ended, Plan
+from kelr.model import Applied, ElectionResult, Plan
 from kelr.view.applied import show_applied
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
@@ -70,7 +70,7 @@ def test_wide_has_a_row_for_each() -> None:
 
 def test_what_an_election_lost_that_may_have_come_about_is_unknown() -> None:
     """It was asked for, and another replica leads: whether by it is UNKNOWN. What nobody asked for lost nothing."""
-    other = Applied("orders", 1, 3, Ended.OTHER_LEADER, leader=2, leader_epoch=9, asked=True)
+    other = Applied("orders", 1, 3, ElectionResult.OTHER_LEADER, leader=2, leader_epoch=9, asked=True)
     out, _ = shown(MIXED, other)
     assert out.splitlines()[:3] == [
         "Not done: 0 of 1 leader elected, 1 led by another. Exit code 7.",
@@ -81,7 +81,7 @@ def test_what_an_election_lost_that_may_have_come_about_is_unknown() -> None:
 
 
 def test_a_loss_names_what_was_accepted() -> None:
-    out, _ = shown(MIXED, Applied("orders", 1, 3, Ended.DONE, leader=3, leader_epoch=9))
+    out, _ = shown(MIXED, Applied("orders", 1, 3, ElectionResult.DONE, leader=3, leader_epoch=9))
     assert out.splitlines()[:3] == [
         "Done: 1 of 1 leader elected. Exit code 7.",
         "Lost        At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1",
@@ -90,7 +90,7 @@ def test_a_loss_names_what_was_accepted() -> None:
 
 
 def test_nothing_to_do() -> None:
-    done = [Applied("orders", 0, 2, Ended.NOT_NEEDED, leader=2, leader_epoch=8)]
+    done = [Applied("orders", 0, 2, ElectionResult.NOT_NEEDED, leader=2, leader_epoch=8)]
     output = Output(io.StringIO(), io.StringIO())
     show_applied(output, plan(PREFERRED), done)
     assert isinstance(output.stdout, io.StringIO)
@@ -101,7 +101,7 @@ def test_nothing_to_do() -> None:
 
 def test_very_many_partitions_are_not_all_named_and_that_is_said() -> None:
     many = plan(*(replace(PREFERRED, partition=number) for number in range(250)))
-    results = [Applied("orders", number, 2, Ended.DONE, 2, 8) for number in range(250)]
+    results = [Applied("orders", number, 2, ElectionResult.DONE, 2, 8) for number in range(250)]
     out, _ = shown(many, *results, as_stock=True)
     (line,) = [line for line in out.splitlines() if line.startswith("Successfully")]
     assert line.endswith("orders-99 and 150 partitions more")

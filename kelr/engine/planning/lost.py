@@ -19,7 +19,7 @@ from kelr.engine.words import agree, joined, plural
 from kelr.model import Bounds, LossCertainty, Method, PlannedElection, ReplicaLog, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.partition import PartitionState
-from kelr.model.plan import Ended
+from kelr.model.plan import ElectionResult
 
 __all__ = [
     "ORDER",
@@ -194,7 +194,9 @@ def summed(found: Sequence[Lost], part: Callable[[Lost], Bounds]) -> Bounds:
     return Bounds(sum(one.at_least for one in bounds), most)
 
 
-_MAY_HAVE_ELECTED = frozenset({Ended.OTHER_LEADER, Ended.NOT_RESTORED, Ended.NO_LEADER, Ended.UNKNOWN})
+_MAY_HAVE_ELECTED = frozenset(
+    {ElectionResult.OTHER_LEADER, ElectionResult.NOT_RESTORED, ElectionResult.NO_LEADER, ElectionResult.UNKNOWN}
+)
 """Results of an older kelr, which does not say whether it had asked, that may come from its election."""
 
 
@@ -202,14 +204,18 @@ def elected_by(row: AuditRecord) -> Elected:
     """Whom a recorded election made the leader. A leader that came back by itself is not its result; one that leads
     after it was asked for may be."""
     leader = row.after.get("leader")
-    if row.result == Ended.DONE or (row.result == Ended.NOT_RESTORED and leader is not None and leader == row.wanted):
+    if row.result == ElectionResult.DONE or (
+        row.result == ElectionResult.NOT_RESTORED and leader is not None and leader == row.wanted
+    ):
         return Elected.AS_PLANNED
     asked = row.result in _MAY_HAVE_ELECTED if row.asked is None else row.asked
     if not asked:
         return Elected.NOBODY
     epoch, before = row.after.get("leader_epoch"), row.before.get("leader_epoch")
     # Brokers that show the epoch of before may lag behind, or show what is older than a request: it proves nothing.
-    known = row.result != Ended.UNKNOWN and isinstance(epoch, int) and isinstance(before, int) and epoch > before
+    known = (
+        row.result != ElectionResult.UNKNOWN and isinstance(epoch, int) and isinstance(before, int) and epoch > before
+    )
     if known and not led_since(row.before.get("leader"), before, epoch):  # type: ignore[arg-type]  # both are numbers
         return Elected.NOBODY
     return Elected.PERHAPS_ANOTHER
