@@ -8,9 +8,9 @@ from kelr.controller import events
 from kelr.controller.change import Change, Circumstances, change_partition
 from kelr.controller.election import (
     ELECTION_RULES,
-    Ballot,
     Elected,
     Election,
+    ElectionInput,
     ElectionRule,
     elect,
     electable_replicas,
@@ -94,7 +94,6 @@ __all__ = [
     "NEEDED_FOR_ELR",
     "NEWEST",
     "RULE_SETS",
-    "Ballot",
     "Change",
     "ChosenRules",
     "Circumstances",
@@ -104,6 +103,7 @@ __all__ = [
     "ElectLeadersAnswer",
     "Elected",
     "Election",
+    "ElectionInput",
     "ElectionRule",
     "Handled",
     "Inquiry",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kelr.controller.election import NO_LEADER, Ballot, Elected, Election, elect
+from kelr.controller.election import NO_LEADER, Elected, Election, ElectionInput, elect
 from kelr.controller.rules import RuleSet
 from kelr.model import PartitionState
 
@@ -68,7 +68,7 @@ class Change:
     before: PartitionState
     after: PartitionState
     elected: Elected
-    ballot: Ballot
+    ballot: ElectionInput
 
     @property
     def written(self) -> bool:
@@ -98,7 +98,7 @@ def change_partition(
         target_removing: the replicas that a reassignment removes from now on; None leaves them as they are.
         target_recovering: the recovery state that the event asks for; None leaves it as it is.
         unclean_shutdown: brokers that came back from an unclean shutdown: they may not stay in the ELR.
-        recovered: the replica that the Unclean Recovery Manager chose (`Ballot.recovered`).
+        recovered: the replica that the Unclean Recovery Manager chose (`ElectionInput.recovered`).
     """
     isr = state.isr if target_isr is None else target_isr
     replicas = state.replicas if target_replicas is None else target_replicas
@@ -109,7 +109,7 @@ def change_partition(
         replicas, isr = completed
         adding, removing = (), ()
     sets = _target_sets(state, replicas, isr, around, unclean_shutdown)
-    ballot = Ballot(
+    ballot = ElectionInput(
         replicas=replicas,
         isr=isr,
         elr=sets.elr,
@@ -197,7 +197,7 @@ def _within(brokers: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, .
 def _write(
     state: PartitionState,
     reassignment: tuple[tuple[int, ...] | None, tuple[int, ...] | None],
-    ballot: Ballot,
+    ballot: ElectionInput,
     elected: Elected,
     sets: _Sets,
     *,
@@ -288,7 +288,7 @@ def _as_far_as_known(
     return after if before is not None or emptied else None
 
 
-def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _sets_after_election(ballot: ElectionInput, elected: Elected) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """ISR and ELR once the leadership has moved (tryElection, maybeUpdateRecordElr)."""
     # Kafka 4.0 seats even a stored "no leader", so that -1 gets into the sets.
     seated = NO_LEADER if elected.leader is None else elected.leader
@@ -299,7 +299,7 @@ def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, .
     return ballot.isr, ballot.elr
 
 
-def _left_behind(ballot: Ballot, sets: _Sets, isr: tuple[int, ...]) -> tuple[int, ...]:
+def _left_behind(ballot: ElectionInput, sets: _Sets, isr: tuple[int, ...]) -> tuple[int, ...]:
     """LastKnownELR after a recovery: whoever was in one of the sets and does not lead may still be complete.
 
     KIP-966 cleans LastKnownELR when the ISR reaches min ISR, and not before; Kafka's own code for the set
@@ -309,7 +309,7 @@ def _left_behind(ballot: Ballot, sets: _Sets, isr: tuple[int, ...]) -> tuple[int
     return tuple(broker for broker in known if broker not in isr)
 
 
-def _last_leader_first(state: PartitionState, ballot: Ballot, members: tuple[int, ...]) -> tuple[int, ...]:
+def _last_leader_first(state: PartitionState, ballot: ElectionInput, members: tuple[int, ...]) -> tuple[int, ...]:
     """LastKnownELR of a partition without a leader, where the last known leader may be elected.
 
     KIP-966, "Delivery plan" (004): "The last leader will be put at the front of the LastKnownELR list."

@@ -1,7 +1,7 @@
 """Who is elected: the one place that says so.
 
-An election looks at a `Ballot`; what an election does not know (logs, above all) it cannot use. Where the whole of
-KIP-966 chooses by logs, the ballot brings the choice along (`Ballot.recovered`).
+An election looks at a `ElectionInput`; what an election does not know (logs, above all) it cannot use. Where the whole
+of KIP-966 chooses by logs, the ballot brings the choice along (`ElectionInput.recovered`).
 
 `elect` asks the rules one after the other and takes the first that names somebody; `walk` asks the same rules and
 keeps every answer, so that an explanation cannot differ from the decision.
@@ -32,7 +32,7 @@ class Election(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class ElectionInput:
     """Everything that one election looks at.
 
     `isr` and `elr` are the target sets: as they will be when the event at hand is done, before anybody is elected.
@@ -75,29 +75,29 @@ class ElectionRule:
     question: str
     source: str
     doc: str
-    pick: Callable[[Ballot], int | None]
+    pick: Callable[[ElectionInput], int | None]
     clean: bool = True
     """Whether it elects only replicas that hold all that was committed."""
 
 
-def _preferred_replica(ballot: Ballot) -> int | None:
+def _preferred_replica(ballot: ElectionInput) -> int | None:
     first = ballot.replicas[0] if ballot.replicas else None
     return first if ballot.valid(first) else None
 
 
-def _leader(ballot: Ballot) -> int | None:
+def _leader(ballot: ElectionInput) -> int | None:
     return ballot.leader if ballot.valid(ballot.leader) else None
 
 
-def _live_isr_member(ballot: Ballot) -> int | None:
+def _live_isr_member(ballot: ElectionInput) -> int | None:
     return ballot.first(ballot.isr)
 
 
-def _live_elr_member(ballot: Ballot) -> int | None:
+def _live_elr_member(ballot: ElectionInput) -> int | None:
     return None if ballot.isr else ballot.first(ballot.elr)
 
 
-def _last_known_leader(ballot: Ballot) -> int | None:
+def _last_known_leader(ballot: ElectionInput) -> int | None:
     named = ballot.last_known[:1] if ballot.rules.keeps_last_known_elr else ballot.last_known
     if not ballot.rules.elr or ballot.isr or ballot.elr or len(named) != 1:
         return None
@@ -105,11 +105,11 @@ def _last_known_leader(ballot: Ballot) -> int | None:
     return known if known in ballot.electable or not ballot.rules.last_known_leader_must_be_live else None
 
 
-def _live_replica(ballot: Ballot) -> int | None:
+def _live_replica(ballot: ElectionInput) -> int | None:
     return ballot.first() if ballot.election is Election.UNCLEAN else None
 
 
-def _recovered(ballot: Ballot) -> int | None:
+def _recovered(ballot: ElectionInput) -> int | None:
     return None if ballot.recovered is None else ballot.first((ballot.recovered,))
 
 
@@ -223,7 +223,7 @@ def election_order(rules: RuleSet, election: Election) -> tuple[ElectionRule, ..
     return orders[election]
 
 
-def elect(ballot: Ballot) -> Elected:
+def elect(ballot: ElectionInput) -> Elected:
     """Run an election: the first rule that names somebody decides."""
     for rule in election_order(ballot.rules, ballot.election):
         choice = rule.pick(ballot)
@@ -233,7 +233,7 @@ def elect(ballot: Ballot) -> Elected:
     return Elected(None)
 
 
-def walk(ballot: Ballot) -> Iterator[tuple[ElectionRule, int | None]]:
+def walk(ballot: ElectionInput) -> Iterator[tuple[ElectionRule, int | None]]:
     """Each rule in order with its choice, up to and including the one that decides."""
     for rule in election_order(ballot.rules, ballot.election):
         choice = rule.pick(ballot)

@@ -15,8 +15,8 @@ from kelr.controller.election import (
     PREFERRED_REPLICA,
     UNCLEAN,
     UNCLEAN_RECOVERY,
-    Ballot,
     Election,
+    ElectionInput,
     ElectionRule,
     walk,
 )
@@ -29,7 +29,7 @@ from kelr.model import Step
 
 
 def steps_of(
-    case: Case, ballot: Ballot, *, asked_for: bool = False, recovery: RecoveryStrategy | None = None
+    case: Case, ballot: ElectionInput, *, asked_for: bool = False, recovery: RecoveryStrategy | None = None
 ) -> tuple[Step, ...]:
     """Every rule that the election asks, up to the one that decides, as steps.
 
@@ -49,7 +49,7 @@ def steps_of(
     return tuple(steps)
 
 
-def _step(case: Case, ballot: Ballot, rule: ElectionRule, choice: int | None, asked_for: bool) -> Step:
+def _step(case: Case, ballot: ElectionInput, rule: ElectionRule, choice: int | None, asked_for: bool) -> Step:
     evidence = (
         _unclean(case, ballot, choice, asked_for) if rule is UNCLEAN else _EVIDENCE[rule.id](case, ballot, choice)
     )
@@ -77,7 +77,7 @@ def _of_set(case: Case, name: str, members: tuple[int, ...] | None, choice: int 
     return f"{name} is {ids(members)}; {standing_of(case, members)}"
 
 
-def _preferred(case: Case, ballot: Ballot, choice: int | None) -> str:
+def _preferred(case: Case, ballot: ElectionInput, choice: int | None) -> str:
     first = ballot.replicas[0]
     if choice is not None:
         return f"broker {first} is live and in the {'ISR' if first in ballot.isr else 'ELR'}"
@@ -86,7 +86,7 @@ def _preferred(case: Case, ballot: Ballot, choice: int | None) -> str:
     return f"broker {first} is live, but neither in the ISR {ids(ballot.isr)} nor in the ELR {ids(ballot.elr)}"
 
 
-def _leader(case: Case, ballot: Ballot, choice: int | None) -> str:
+def _leader(case: Case, ballot: ElectionInput, choice: int | None) -> str:
     if ballot.leader is None:
         return "it has no leader"
     if choice is not None:
@@ -94,11 +94,11 @@ def _leader(case: Case, ballot: Ballot, choice: int | None) -> str:
     return f"the leader, broker {ballot.leader}, is {case.status(ballot.leader)}"
 
 
-def _isr(case: Case, ballot: Ballot, choice: int | None) -> str:
+def _isr(case: Case, ballot: ElectionInput, choice: int | None) -> str:
     return _of_set(case, "ISR", ballot.isr, choice)
 
 
-def _elr(case: Case, ballot: Ballot, choice: int | None) -> str:
+def _elr(case: Case, ballot: ElectionInput, choice: int | None) -> str:
     if ballot.isr:
         return f"asked only while the ISR is empty; it is {ids(ballot.isr)}"
     if case.state.elr is None and not ballot.elr:
@@ -106,7 +106,7 @@ def _elr(case: Case, ballot: Ballot, choice: int | None) -> str:
     return _of_set(case, "ELR", ballot.elr, choice)
 
 
-def _last_known(case: Case, ballot: Ballot, choice: int | None) -> str:
+def _last_known(case: Case, ballot: ElectionInput, choice: int | None) -> str:
     if not ballot.rules.elr:
         return "ELR is off, so Kafka records no last known leader"
     if ballot.isr or ballot.elr:
@@ -126,7 +126,7 @@ def _last_known(case: Case, ballot: Ballot, choice: int | None) -> str:
     return f"broker {known} led last; it is {case.status(known)}"
 
 
-def _unclean(case: Case, ballot: Ballot, choice: int | None, asked_for: bool) -> str:
+def _unclean(case: Case, ballot: ElectionInput, choice: int | None, asked_for: bool) -> str:
     if ballot.election is not Election.UNCLEAN:
         source = case.config.unclean_leader_election_source
         if case.config.unclean_leader_election is None:

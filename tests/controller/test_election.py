@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, KRAFT, Ballot, Election, RuleSet, elect, walk
+from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, KRAFT, Election, ElectionInput, RuleSet, elect, walk
 
-NOBODY = Ballot(
+NOBODY = ElectionInput(
     replicas=(1, 2, 3),
     isr=(),
     elr=(),
@@ -21,7 +21,7 @@ NOBODY = Ballot(
 """Nobody may lead cleanly, and everybody is live."""
 
 
-def named(ballot: Ballot) -> tuple[int | None, str | None]:
+def named(ballot: ElectionInput) -> tuple[int | None, str | None]:
     elected = elect(ballot)
     return elected.leader, None if elected.rule is None else elected.rule.id
 
@@ -47,7 +47,7 @@ def named(ballot: Ballot) -> tuple[int | None, str | None]:
         (NOBODY, (None, None)),
     ],
 )
-def test_an_online_election(ballot: Ballot, expected: tuple[int | None, str | None]) -> None:
+def test_an_online_election(ballot: ElectionInput, expected: tuple[int | None, str | None]) -> None:
     assert named(ballot) == expected
 
 
@@ -63,7 +63,7 @@ def test_an_online_election(ballot: Ballot, expected: tuple[int | None, str | No
         (replace(NOBODY, electable=frozenset()), (None, None)),
     ],
 )
-def test_an_unclean_election(ballot: Ballot, expected: tuple[int | None, str | None]) -> None:
+def test_an_unclean_election(ballot: ElectionInput, expected: tuple[int | None, str | None]) -> None:
     assert named(replace(ballot, election=Election.UNCLEAN)) == expected
 
 
@@ -80,7 +80,7 @@ def test_an_unclean_election(ballot: Ballot, expected: tuple[int | None, str | N
         (replace(NOBODY, replicas=()), (None, None)),
     ],
 )
-def test_a_preferred_election(ballot: Ballot, expected: tuple[int | None, str | None]) -> None:
+def test_a_preferred_election(ballot: ElectionInput, expected: tuple[int | None, str | None]) -> None:
     assert named(replace(ballot, election=Election.PREFERRED)) == expected
 
 

@@ -208,7 +208,7 @@ def test_the_controllers_rules_run_once_for_all_that_stand_alike(
 ) -> None:
     ran: list[int] = []
 
-    def elect(ballot: change.Ballot) -> change.Elected:
+    def elect(ballot: change.ElectionInput) -> change.Elected:
         ran.append(1)
         return found(ballot)
 
