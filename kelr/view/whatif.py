@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.controller import ChosenRules
-from kelr.engine.outages.fate import Comeback
+from kelr.engine.outages.fate import BrokerReturn
 from kelr.engine.outages.standing import OR_WORSE, Standing
 from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, PossibleEnd
@@ -115,7 +115,7 @@ def _end(end: PossibleEnd) -> Mapping[str, Json]:
     }
 
 
-def _comeback(back: Comeback) -> Mapping[str, Json]:
+def _comeback(back: BrokerReturn) -> Mapping[str, Json]:
     return {"broker": back.broker, "clean": back.clean, "elected": back.elected, "elected_by": back.by}
 
 

@@ -85,7 +85,7 @@ class Fates:
 
 
 @dataclass(frozen=True, slots=True)
-class Comeback:
+class BrokerReturn:
     """What happens at the return of one broker that is down."""
 
     broker: int
@@ -161,7 +161,7 @@ def told(placed: Placed, before: PartitionState, fate: Fate) -> PartitionState:
     )
 
 
-def comebacks(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> tuple[Comeback, ...]:
+def comebacks(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> tuple[BrokerReturn, ...]:
     """What the return of each replica that is down would do, by itself, in the names of the case.
 
     Those that were down before the outage may have stopped either way: both are told.
@@ -178,7 +178,7 @@ def comebacks(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> tuple
     return tuple(found)
 
 
-def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> Comeback | None:
+def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> BrokerReturn | None:
     """What happens once all brokers of the outage have come back, in the order in which they went: told of the last of
     them. None where none of them is down."""
     gone = [broker for broker in dict.fromkeys(fate.order) if not fate.state.active(broker)]
@@ -191,16 +191,16 @@ def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) ->
         course = _after(course, blow, case)
     leader = course.state.partitions[case.address].leader
     unproven = course.may_lose and course.elected_by in {ElectedBy.ISR, ElectedBy.ELR}
-    return Comeback(gone[-1], not course.unclean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
+    return BrokerReturn(gone[-1], not course.unclean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
 
 
-def _comeback(case: OutageCase, state: ControllerState, broker: int, clean: bool) -> Comeback:
+def _comeback(case: OutageCase, state: ControllerState, broker: int, clean: bool) -> BrokerReturn:
     blow = Assumption(Happening.RETURNS_CLEAN if clean else Happening.RETURNS_UNCLEAN, broker=broker)
     course = _after(_Course(state), blow, case)
     leader = course.state.partitions[case.address].leader
     unproven = not clean and not case.rules.elr and course.elected_by is ElectedBy.ISR
     unproven = unproven or _is_added_again(case, leader, course.elected_by)
-    return Comeback(broker, clean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
+    return BrokerReturn(broker, clean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
 
 
 def _is_added_again(case: OutageCase, leader: int | None, by: ElectedBy | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from kelr.engine.outages.fate import (
     ELR_UNKNOWN,
-    Comeback,
+    BrokerReturn,
     Fate,
     comeback_of_all,
     comebacks,
@@ -35,9 +35,9 @@ class PossibleEnd:
     unclean: tuple[int, ...]
     """The brokers that came back unclean in it, of those of which nothing tells how they stopped."""
     doubts: tuple[str, ...]
-    comebacks: tuple[Comeback, ...]
+    comebacks: tuple[BrokerReturn, ...]
     """What the return of each replica that is down would do; only where nobody leads, and the ELR is known."""
-    together: Comeback | None
+    together: BrokerReturn | None
     """What the return of all brokers of the outage would do, one after the other, named by the last of them; only where
     nobody leads and no single return of theirs elects anybody."""
     by_logs: bool
@@ -86,7 +86,7 @@ def _end(
 ) -> PossibleEnd:
     brokers = seen.placed.brokers
 
-    def named(back: Comeback) -> Comeback:
+    def named(back: BrokerReturn) -> BrokerReturn:
         elected = None if back.elected is None else brokers[back.elected]
         return replace(back, broker=brokers[back.broker], elected=elected)
 
