@@ -90,9 +90,9 @@ its own session, directory, environment and stderr. An ended child stays a zombi
 signal for it meets no other process."""
 PATIENT = """
     from dataclasses import fields
-    from kelr.recovery.site import Patience
+    from kelr.recovery.site import Timeouts
     short = {"answer_s": 3.0, "settle_s": 5.0, "late_s": 0.5, "step_s": 0.05}
-    Patience.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Patience))
+    Timeouts.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Timeouts))
 """
 """As `tests.faults.matrix.prepared` has it, for the same reason."""
 CHANGES = {case.name for case in CASES if case.wanted is not None} | {"recover hold"}

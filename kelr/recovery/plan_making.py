@@ -69,7 +69,7 @@ def make_plan(
     """Read the selected partitions now, with their logs, and plan what is asked for.
 
     Args:
-        wish: what is asked for a partition; ``Wish()`` takes what kelr recommends.
+        wish: what is asked for a partition; ``ElectionRequest()`` takes what kelr recommends.
         clock_ms: the time in milliseconds since 1970 UTC.
         lifetime_ms: how long the plan may be carried out.
         only_unsafe: leave out partitions that have a live leader and enough replicas in sync.

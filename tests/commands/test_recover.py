@@ -44,7 +44,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     for module in ("recover_apply", "recover_verify", "recover_settle", "recover_hold"):
         monkeypatch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
     for module in ("apply", "resume", "undo", "hold"):
-        monkeypatch.setattr(f"kelr.recovery.{module}.Patience", world.patience)
+        monkeypatch.setattr(f"kelr.recovery.{module}.Timeouts", world.patience)
     for module in ("recover_apply", "recover_settle", "recover_hold"):
         monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
         monkeypatch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)

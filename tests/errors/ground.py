@@ -79,7 +79,7 @@ class Ground:
         for module in ("recover_apply", "recover_settle", "recover_hold"):
             self.patch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
             self.patch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
-        self.patch.setattr("kelr.recovery.apply.Patience", world.patience)
+        self.patch.setattr("kelr.recovery.apply.Timeouts", world.patience)
         self.patch.setattr("sys.stdin", io.StringIO())
         return world
 

@@ -51,7 +51,7 @@ def plan_of(
     Args:
         snapshot: what the decisions were made from.
         decisions: one for each partition of the selection.
-        wish: what is asked for a partition; ``Wish()`` takes what kelr recommends.
+        wish: what is asked for a partition; ``ElectionRequest()`` takes what kelr recommends.
         now_ms: milliseconds since 1970 UTC; the plan's lifetime is counted from here.
         made_by: ``kelr/<version>``.
 
