@@ -175,7 +175,7 @@ def _require_in_time(session: Session, plan: Plan, wanted: Wanted) -> None:
 
 def _refused_with(error: KelrError, plan: Plan) -> Iterator[Applied]:
     text = ": ".join(filter(None, (error.message.removesuffix("; nothing changed"), error.why)))
-    return (result_of(one, Ended.REFUSED, text=text) for one in plan.elections)
+    return (result_of(one, ElectionResult.REFUSED, text=text) for one in plan.elections)
 
 
 def _record_all_refused(session: Session, plan: Plan, refused: Sequence[Applied], given: Confirmation) -> None:

@@ -151,9 +151,11 @@ def test_a_cordon_between_reordering_and_restoring(tmp_path: Path) -> None:
     _is_as_before(world, tmp_path)
 
 
-@pytest.mark.parametrize(("named", "ended", "waits"), [(3, Ended.DONE, True), (1, Ended.REFUSED, False)])
+@pytest.mark.parametrize(
+    ("named", "ended", "waits"), [(3, ElectionResult.DONE, True), (1, ElectionResult.REFUSED, False)]
+)
 def test_only_a_cordon_that_was_taken_off_is_waited_for(
-    tmp_path: Path, named: int, ended: Ended, *, waits: bool
+    tmp_path: Path, named: int, ended: ElectionResult, *, waits: bool
 ) -> None:
     """The controller learns by a heartbeat that it is off; of another broker's cordon it has nothing to learn."""
     world = _world(3)
