@@ -292,14 +292,17 @@ def test_every_tail(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("value", [0, 1, 2, 5, 6, 7, 9, 0x14, 0x3F, 0x40, 0x7F, 0x80, 0x81, 0xFF])
 def test_every_byte_is_looked_at(value: int, patch: pytest.MonkeyPatch) -> None:
-    """Each byte behind the checksum takes the value, in a batch that is right by its checksum."""
+    """Each byte behind the checksum takes the value, in a batch that is right by its checksum; of many records alike,
+    those of the first three and the last three."""
     before, after = batch(0, *BEGIN), batch(30, SHRUNK)
-    for good in (
-        batch(7, SHRUNK, LED, *[SHRUNK] * 21),
-        batch(7, NO_OP),
-        batch(7, SHRUNK, LEVEL, LED),
+    three, many = batch(7, SHRUNK, LED, *[SHRUNK] * 3), batch(7, SHRUNK, LED, *[SHRUNK] * 21)
+    last_three = len(many) - (len(three) - len(batch(7, SHRUNK, LED)))
+    for good, places in (
+        (many, [*range(21, len(three)), *range(last_three, len(many))]),
+        (alone := batch(7, NO_OP), range(21, len(alone))),
+        (mixed := batch(7, SHRUNK, LEVEL, LED), range(21, len(mixed))),
     ):
-        for place in range(21, len(good)):
+        for place in places:
             one = bytearray(good)
             one[place] = value
             agree(before + sealed(one) + after, 1 << 20, patch)
