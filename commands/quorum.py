@@ -93,22 +93,27 @@ def plan(
     collections: Collections,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="PLAN", help="The plan to write.")],
+    kafka: Annotated[
+        str, typer.Option("--kafka", metavar="VERSION", help="The release of Kafka that controllers run.")
+    ],
     node: Annotated[
-        int, typer.Option("--node", metavar="ID", min=0, help="Node id of the controller that is to lead.")
-    ],
-    directory: Annotated[
-        Path,
-        typer.Option("--directory", metavar="PATH", help="Its metadata.log.dir, on the host of the new controller."),
-    ],
+        int | None, typer.Option("--node", metavar="ID", min=0, help="Node id of the controller that is to lead alone.")
+    ] = None,
     address: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--address",
             metavar="HOST:PORT",
             help="Where it listens. At a lost controller's address no broker needs a restart.",
         ),
-    ],
-    kafka: Annotated[str, typer.Option("--kafka", metavar="VERSION", help="The release of Kafka that it runs.")],
+    ] = None,
+    voter: Annotated[
+        list[str] | None,
+        typer.Option("--voter", metavar="ID@HOST:PORT", help="A voter's new address, where all have moved. Repeat it."),
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", metavar="PATH", help="Its metadata.log.dir, on its host.")
+    ] = None,
     source: Annotated[
         int | None, typer.Option("--source", metavar="NODE", help="Take this node's copy, not the best one.")
     ] = None,
@@ -117,23 +122,47 @@ def plan(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Plan one controller that leads alone, made of the best copy; changes nothing.
+    """Plan one controller that leads alone, or voters' new addresses.
 
-    The plan names the copy with its digests, the bytes that are appended, the new
-    directory, its configs, and what has to be stated before it is carried out. A
-    stale copy is refused.
+    With --node, a controller is made of the best copy: for a majority that is lost
+    for good. With --voter, new addresses are added to the most complete voter's
+    log: for voters that have moved with their disks (kraft.version 1).
+
+    The plan names the copy with its digests, the bytes that are appended, the
+    directory, configs, and what has to be stated before it is carried out. A stale
+    copy is refused. It changes nothing.
 
     Examples:
       kelr quorum plan *.kelr-quorum --node 100 --directory /var/lib/kafka/meta \
         --address controller-1:9093 --kafka 4.3.1 --out rescue.json
+      kelr quorum plan *.kelr-quorum --voter 100@c1:9093 --voter 101@c2:9093 \
+        --voter 102@c3:9093 --kafka 4.3.1 --out moved.json
     """
     output = open_output(ctx)
     from kelr.commands.quorum_plan import plan_rescue  # noqa: PLC0415 - not for --help
-    from kelr.quorum.plan import PlanRequest  # noqa: PLC0415
+    from kelr.quorum.plan import AddressRequest, PlanRequest  # noqa: PLC0415
 
-    host, port = _address(address)
-    request = PlanRequest(node, directory, host, port, kafka, source, listener)
+    request: PlanRequest | AddressRequest
+    if voter:
+        if node is not None or address is not None or source is not None:
+            raise UsageError("--voter takes the voters as they are", next_step="leave --node, --address, --source out")
+        request = AddressRequest(dict(map(_voter, voter)), kafka, directory)
+    elif node is None or address is None or directory is None:
+        raise UsageError(
+            "nothing says which controller is to lead",
+            next_step="give --node, --directory and --address, or --voter for each voter that has moved",
+        )
+    else:
+        host, port = _address(address)
+        request = PlanRequest(node, directory, host, port, kafka, source, listener)
     plan_rescue(output, collections, request, out, overwrite=overwrite)
+
+
+def _voter(text: str) -> tuple[int, tuple[str, int]]:
+    node, at, address = text.partition("@")
+    if not at or not (node.isascii() and node.isdigit()):
+        raise UsageError(f"{text!r} is no voter", next_step="write ID@HOST:PORT")
+    return int(node), _address(address)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from kelr.quorum.apply import (
     probe_address,
 )
 from kelr.quorum.assess import assess
-from kelr.quorum.plan import PlanRequest, make_plan, read_plan, write_plan
+from kelr.quorum.plan import AddressRequest, PlanRequest, make_address_plan, make_plan, read_plan, write_plan
 from kelr.quorum.reading import Collected, read_collections
 from kelr.quorum.verify import Seen, ask_quorum, check_rescue, log_is_same
 from kelr.recovery.places import state_directory
@@ -31,12 +31,15 @@ from kelr.view.quorum_verify import show_verified
 
 
 def plan_rescue(
-    output: Output, collections: Sequence[Path], request: PlanRequest, out: Path, *, overwrite: bool
+    output: Output, collections: Sequence[Path], request: PlanRequest | AddressRequest, out: Path, *, overwrite: bool
 ) -> None:
     """Plan, save and show a rescue."""
     collected = read_collections(collections)
     assessment = assess(collected.copies, collected.disks)
-    plan = make_plan(collected, assessment, request, directory_id=new_kafka_uuid(), now_ms=now_ms())
+    if isinstance(request, AddressRequest):
+        plan = make_address_plan(collected, assessment, request, now_ms=now_ms())
+    else:
+        plan = make_plan(collected, assessment, request, directory_id=new_kafka_uuid(), now_ms=now_ms())
     write_plan(plan, out, overwrite=overwrite)
     show_plan(output, plan, str(out), [str(path) for path in collections])
 

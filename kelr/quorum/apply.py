@@ -22,9 +22,11 @@ from kelr.quorum.assess import Verdict
 from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
 from kelr.quorum.reading import Collected, read_directory
 from kelr.recovery.places import cluster_directory
+from kelr.replay.records import Voters
 from kelr.sources.disk.files import GarbledError, is_locked, meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, replica_name
 from kelr.sources.metadata_log.pieces import Holder
+from kelr.sources.metadata_log.reading import read_batches
 
 JOURNALS = "quorum"
 _CHUNK_BYTES = 1024 * 1024
@@ -338,8 +340,8 @@ def _read_again(plan: QuorumPlan, directory: Path, wanted: _Wanted, files: Files
     topics = copy.image.topics.values()
     if (len(topics), sum(len(one.partitions) for one in topics)) != (plan.topics, plan.partitions):
         raise _not_as_planned(inside, "its topics are not those of the copy")
-    voters = [(one.node, one.directory_id) for one in copy.image.voter_set]
-    if plan.appended and voters != [(plan.target.node, plan.target.directory_id)]:
+    planned = [record for batch in read_batches(bytes.fromhex(plan.appended)) for record in batch.records]
+    if planned and planned != [Voters(copy.image.voter_set)]:
         raise _not_as_planned(inside, "its voters are not the planned ones")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from kelr.errors import BadInputError, RefusedError, UsageError
 from kelr.files import FILES, Files
 from kelr.model import METADATA_FEATURE
 from kelr.quorum.archive import LOG_DIRECTORY, Archive, CollectedFile
-from kelr.quorum.assess import AssessedCopy, Assessment, Matter, Verdict
+from kelr.quorum.assess import AssessedCopy, Assessment, Matter, Verdict, VoterState
+from kelr.quorum.collect import QUORUM_STATE
 from kelr.quorum.reading import Collected
 from kelr.recovery.json_file import STRICT, adapter, first_problem, read_json
 from kelr.recovery.pretty import pretty
@@ -125,6 +126,17 @@ class PlanRequest:
     """Name of its listener; None: that of the recorded voters, or CONTROLLER."""
 
 
+@dataclass(frozen=True, slots=True)
+class AddressRequest:
+    """Voters that have moved, with their disks."""
+
+    addresses: Mapping[int, tuple[str, int]]
+    """Every voter's new host and port."""
+    kafka: str
+    directory: Path | None = None
+    """Of the voter whose copy is taken; None: as it was collected."""
+
+
 def make_plan(
     collected: Collected, assessment: Assessment, request: PlanRequest, *, directory_id: str, now_ms: int
 ) -> QuorumPlan:
@@ -191,6 +203,93 @@ def make_plan(
         partitions=sum(len(topic.partitions) for topic in image.topics.values()),
         created_at_ms=now_ms,
     )
+
+
+def make_address_plan(
+    collected: Collected, assessment: Assessment, request: AddressRequest, *, now_ms: int
+) -> QuorumPlan:
+    """Plan a VotersRecord with new addresses behind the most complete voter's log: the same voters, with the same
+    directories, then find each other and vote as ever.
+
+    Raises:
+        RefusedError: too few voters' disks are there, or a copy is contradicted.
+        UsageError: the addresses are not those of all voters, or the quorum is static.
+    """
+    voters = {one.node: one for one in assessment.voters}
+    if assessment.kraft_version == 0:
+        raise UsageError(
+            "with kraft.version 0 every node's file names the voters' addresses",
+            next_step="correct controller.quorum.voters on every node, and start them",
+        )
+    if set(request.addresses) != set(voters):
+        raise UsageError(
+            f"addresses of voters {_listed(request.addresses)} are given, and the voters are {_listed(voters)}",
+            next_step="give --voter ID@HOST:PORT for each of them",
+        )
+    if assessment.matter in {Matter.LOST, Matter.UNKNOWN}:
+        raise RefusedError(
+            "fewer voters than a majority have a whole log: new addresses bring no leader",
+            next_step="collect the other voters' directories, or plan one controller that leads alone",
+        )
+    whole = {one.node for one in assessment.voters if one.state is VoterState.WHOLE}
+    chosen = next(one for one in assessment.copies if one.copy.node in whole)
+    copy, image = chosen.copy, chosen.copy.image
+    _check_release(image.features.get(METADATA_FEATURE), request.kafka)
+    assert copy.cluster_id is not None
+    assert copy.quorum_state is not None
+    archive, node = collected.sources[copy.key]
+    files = tuple(file for file in node.files if _is_kept(file.name))
+    segment, size = _end_of_log(files, copy.end, copy.torn_bytes)
+    moved = tuple(_moved(voter, *request.addresses[voter.node]) for voter in image.voter_set)
+    here = next(voter for voter in moved if voter.node == copy.node)
+    at = here.endpoints[0]
+    old = {f"{one.host}:{one.port}" for voter in image.voter_set for one in voter.endpoints}
+    new = {f"{host}:{port}" for host, port in request.addresses.values()}
+    target = Target(
+        node=copy.node,
+        directory=str((request.directory or Path(node.directories[0])).absolute()),
+        directory_id=here.directory_id,
+        listener=at.name,
+        host=at.host,
+        port=at.port,
+    )
+    return QuorumPlan(
+        cluster_id=copy.cluster_id,
+        kraft_version=image.kraft_version,
+        source=Source(copy.node, copy.directory_id, copy.place, copy.last_epoch, copy.end, files),
+        verdict=chosen.verdict,
+        target=target,
+        epoch=copy.quorum_state.epoch,
+        appended_to=segment,
+        appended_at_bytes=size,
+        appended=encode_batch(copy.end, copy.last_epoch, now_ms, [Voters(moved)]).hex(),
+        quorum_state=_text_of(archive, node.place, f"{LOG_DIRECTORY}/{QUORUM_STATE}"),
+        meta_properties=_text_of(archive, node.place, META_PROPERTIES),
+        configs=(f"controller.quorum.bootstrap.servers={','.join(sorted(new))}",),
+        never_start=(),
+        controller_addresses=tuple(sorted(old | new)),
+        missing=(),
+        unread_brokers={},
+        brokers_restart=not old & new,
+        metadata_version=image.features.get(METADATA_FEATURE, 0),
+        topics=len(image.topics),
+        partitions=sum(len(topic.partitions) for topic in image.topics.values()),
+        created_at_ms=now_ms,
+    )
+
+
+def _listed(nodes: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(nodes))) or "none"
+
+
+def _moved(voter: Voter, host: str, port: int) -> Voter:
+    name = voter.endpoints[0].name if voter.endpoints else "CONTROLLER"
+    return replace(voter, endpoints=(Endpoint(name, host, port),))
+
+
+def _text_of(archive: Archive, place: str, name: str) -> str:
+    content = archive.files[place, name]
+    return content.read(0, content.size_bytes).decode("utf-8")
 
 
 def _chosen(assessment: Assessment, request: PlanRequest) -> AssessedCopy:

@@ -35,7 +35,8 @@ def plan_view() -> View[str]:
 def show_plan(output: Output, plan: QuorumPlan, file: str, collections: Sequence[str]) -> None:
     """Show a plan that was saved, and the command that carries it out."""
     command = ["kelr", "quorum", "apply", file, *collections]
-    command += ["--never-start", ",".join(map(str, plan.never_start))]
+    if plan.never_start:
+        command += ["--never-start", ",".join(map(str, plan.never_start))]
     if plan.missing and plan.verdict is Verdict.LOWER_BOUND:
         command += ["--missing", ",".join(map(str, plan.missing))]
     steps = [
@@ -86,27 +87,33 @@ def _show(
 def _told(plan: QuorumPlan) -> Iterator[tuple[str, Text]]:
     source, target = plan.source, plan.target
     yield "Copy", plain(f"node {source.node} ({source.place}), offset {source.end - 1} of epoch {source.last_epoch}")
+    holds = f"{plural(plan.topics, 'topic')}, {plural(plan.partitions, 'partition')}"
+    at = f"{target.host}:{target.port}"
+    if not plan.never_start:
+        yield "", plain(f"It knows {holds}.")
+        yield "Adds", plain(f"the voters' new addresses to its log, in {target.directory}; they vote as ever")
+        return
     if plan.verdict is Verdict.PROVED:
         yield "Loss", plain("None: the copy holds every committed record.")
     else:
         nodes = f"nodes {joined(plan.missing)} were not read whole" if plan.missing else "not every node was read"
         yield "Loss", [*styled("UNKNOWN", Style.NOTICE), *plain(f": {nodes}, and may hold more metadata.")]
-    holds = f"{plural(plan.topics, 'topic')}, {plural(plan.partitions, 'partition')}"
     yield "", plain(f"It knows {holds}.")
-    yield (
-        "Makes",
-        plain(
-            f"controller {target.node} in {target.directory}, at {target.host}:{target.port}, which leads alone above"
-            f" epoch {plan.epoch}"
-        ),
-    )
+    alone = f"which leads alone above epoch {plan.epoch}"
+    yield "Makes", plain(f"controller {target.node} in {target.directory}, at {at}, {alone}")
 
 
 def _after(plan: QuorumPlan) -> Iterator[str]:
     target = plan.target
     address = f"{target.host}:{target.port}"
-    yield f"Start the new controller with these configs: {' '.join(plan.configs)}"
-    if plan.brokers_restart:
+    moved = not plan.never_start
+    if moved:
+        yield f"Start every controller with its new listeners and {' '.join(plan.configs)}"
+    else:
+        yield f"Start the new controller with these configs: {' '.join(plan.configs)}"
+    if plan.brokers_restart and moved:
+        yield f"Restart every broker with {' '.join(plan.configs)}"
+    elif plan.brokers_restart:
         yield f"Restart every broker with controller.quorum.bootstrap.servers={address}"
     elif plan.kraft_version == 0:
         yield (
@@ -118,6 +125,8 @@ def _after(plan: QuorumPlan) -> Iterator[str]:
         "On each broker's host: kelr quorum verify PLAN OUT --node-dir PATH -b BROKER. If it finds -stray or -delete"
         " directories, stop that broker at once"
     )
+    if moved:
+        return
     if plan.kraft_version > 0:
         yield (
             f"Grow to three, for each further controller: kafka-storage.sh format -t {plan.cluster_id} -c FILE"

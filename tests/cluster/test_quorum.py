@@ -19,9 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kelr.commands.main import main
 from kelr.lab import Lab, LabSpec, nodes
 from kelr.lab.nodes import HOST, NodePaths
+from kelr.lab.processes import free_ports
 from kelr.quorum.assess import Matter, Verdict, assess
 from kelr.quorum.reading import read_collections
 from kelr.replay import records as rec
+from kelr.sources.disk.files import is_locked
 from kelr.sources.metadata_log.reading import read_batches
 from kelr.sources.metadata_log.writing import encode_batch
 from kelr.sources.records.batches import BatchRun
@@ -247,6 +249,39 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(static_lab: La
     assert set(traffic.acknowledged) <= read_all(lab, "orders")
     assert {broker: lab._process(broker) for broker in lab.brokers} == processes
     assert not [path for broker in lab.brokers for path in lab.data_directory(broker).glob("*-stray")]
+
+
+def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
+    """Row 6: every controller has another port; their disks are whole, and they never form a quorum by themselves."""
+    create(lab, "orders")
+    for node in lab.controllers:
+        lab.kill_controller(node)
+    for broker in lab.brokers:
+        lab.kill(broker)
+    # The kernel takes the lock from the last thread of a killed process, a moment after its first one is gone.
+    for node in lab.controllers:
+        lab.wait_until("the lock is free", lambda node=node: is_locked(lab.data_directory(node)) is False)  # type: ignore[misc]
+    old = {node: lab.port(node) for node in lab.controllers}
+    new = free_ports(lab.controllers)
+    for node in (*lab.controllers, *lab.brokers):
+        file = NodePaths.of(lab.directory, node).properties
+        text = file.read_text()
+        for one in lab.controllers:
+            text = text.replace(f"{HOST}:{old[one]}", f"{HOST}:{new[one]}")
+        file.write_text(text)
+    collection = collect(lab, "voters", *lab.controllers)
+    plan = str(lab.directory.parent / "plan.json")
+    voters = [word for node in lab.controllers for word in ("--voter", f"{node}@{HOST}:{new[node]}")]
+    assert main(["quorum", "plan", str(collection), *voters, "--kafka", lab.spec.kafka, "--out", plan]) == 0
+    assert main(["quorum", "apply", plan, str(collection)]) == 0
+    for node in (*lab.controllers, *lab.brokers):
+        start(lab, node)
+    lab.wait_unfenced(*lab.brokers)
+    create(lab, "after")
+    address = f"{HOST}:{new[FIRST]}"
+    told = lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
+    assert all(f"CONTROLLER://{HOST}:{new[node]}" in told for node in lab.controllers)
+    assert verify(lab, collection) == 0
 
 
 def test_a_controller_that_lagged_is_stale_and_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

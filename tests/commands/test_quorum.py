@@ -189,3 +189,33 @@ def test_options_that_make_no_sense_are_refused(kelr: Kelr, option: str, value: 
     ran = kelr("quorum", "plan", "all", *arguments)
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_voters_that_have_moved_are_planned_by_their_addresses(kelr: Kelr, tmp_path: Path) -> None:
+    write_node(Path("c"), 100, WHOLE)
+    write_node(Path("d"), 101, WHOLE)
+    kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "d")
+    rest = ("--kafka", "4.3.1", "--out", "plan.json")
+    voters = ("--voter", "100@n1:9093", "--voter", "101@n2:9093", "--voter", "102@n3:9093")
+    ran = kelr("quorum", "plan", "all", *voters, *rest)
+    assert (ran.code, ran.err) == (0, "")
+    head, _, steps = ran.out.partition("\n\n")
+    assert "Adds    the voters' new addresses to its log" in head
+    assert "Loss" not in head
+    assert steps.splitlines() == [
+        f"1. On the host of {tmp_path}/c: kelr quorum apply plan.json all",
+        "2. Start every controller with its new listeners and"
+        " controller.quorum.bootstrap.servers=n1:9093,n2:9093,n3:9093",
+        "3. Restart every broker with controller.quorum.bootstrap.servers=n1:9093,n2:9093,n3:9093",
+        "4. See that it leads and nothing is lost: kelr quorum verify PLAN OUT -b BROKER",
+        "5. On each broker's host: kelr quorum verify PLAN OUT --node-dir PATH -b BROKER. If it finds -stray or"
+        " -delete directories, stop that broker at once",
+    ]
+    for wrong, words in (
+        (("--voter", "n1:9093"), "no voter"),
+        ((*voters, "--node", "100"), "--voter takes the voters as they are"),
+        ((), "nothing says which controller is to lead"),
+    ):
+        ran = kelr("quorum", "plan", "all", *wrong, "--kafka", "4.3.1", "--out", "other.json")
+        assert ran.code == 2
+        assert words in ran.err

@@ -26,12 +26,31 @@ from kelr.quorum.apply import (
 )
 from kelr.quorum.archive import Archive
 from kelr.quorum.assess import Verdict, assess
-from kelr.quorum.plan import ABOVE, PlanRequest, QuorumPlan, make_plan, read_plan, write_plan
+from kelr.quorum.plan import (
+    ABOVE,
+    AddressRequest,
+    PlanRequest,
+    QuorumPlan,
+    make_address_plan,
+    make_plan,
+    read_plan,
+    write_plan,
+)
 from kelr.quorum.reading import Collected, read_collections
 from kelr.replay import records as rec
 from kelr.sources.metadata_log.reading import read_batches
 from tests.histories.files import Disk, Gone, MemoryFiles
-from tests.quorum.nodes import BEGINNING, CLUSTER, LATE, LATER, TOPIC, log_bytes, write_node, write_replica
+from tests.quorum.nodes import (
+    BEGINNING,
+    CLUSTER,
+    LATE,
+    LATER,
+    TOPIC,
+    directory_of,
+    log_bytes,
+    write_node,
+    write_replica,
+)
 from tests.quorum.test_collections import collect
 
 WHOLE, END = log_bytes([*BEGINNING, *LATER])
@@ -121,6 +140,67 @@ def test_what_must_not_be_planned_is_refused(rescue: Rescue, tmp_path: Path) -> 
     enough = read_collections([collect(tmp_path, first, second)])
     with pytest.raises(RefusedError, match="not lost"):
         make_plan(enough, assess(enough.copies), REQUEST, directory_id=NEW_ID, now_ms=0)
+
+
+# Voters that have moved.
+
+MOVED = AddressRequest({100: ("n100", 1), 101: ("n101", 2), 102: ("n102", 3)}, "4.3.1", TARGET)
+
+
+def moved(path: Path, request: AddressRequest = MOVED, *nodes: int) -> Rescue:
+    paths = [write_node(path / str(node), node, WHOLE, epoch=5) for node in nodes or (100, 101)]
+    collected = read_collections([collect(path, *paths)])
+    plan = make_address_plan(collected, assess(collected.copies), request, now_ms=1_795_000_000_000)
+    return Rescue(collected, plan, *archive_of(plan, collected))
+
+
+def test_voters_that_have_moved_keep_their_ids_directories_and_epoch(tmp_path: Path) -> None:
+    rescue = moved(tmp_path)
+    plan = rescue.plan
+    assert (plan.source.node, plan.target.node, plan.target.directory_id) == (100, 100, directory_of(100))
+    assert (plan.never_start, plan.missing, plan.epoch) == ((), (), 5)
+    assert plan.controller_addresses == ("c100:9093", "c101:9093", "c102:9093", "n100:1", "n101:2", "n102:3")
+    assert plan.brokers_restart
+    assert plan.configs == ("controller.quorum.bootstrap.servers=n100:1,n101:2,n102:3",)
+    (batch,) = read_batches(bytes.fromhex(plan.appended))
+    (record,) = batch.records
+    assert isinstance(record, rec.Voters)
+    assert [(one.node, one.directory_id, one.endpoints[0].host, one.endpoints[0].port) for one in record.voters] == [
+        (100, directory_of(100), "n100", 1),
+        (101, directory_of(101), "n101", 2),
+        (102, directory_of(102), "n102", 3),
+    ]
+    check_statement(plan, Statement())
+    files = host().process()
+    carry_out(rescue, files)
+    found = contents(files, TARGET)
+    directory = tmp_path / "100"
+    for name in ("meta.properties", "__cluster_metadata-0/quorum-state"):
+        assert found[name] == (directory / name).read_bytes()
+    assert found["__cluster_metadata-0/00000000000000000000.log"] == WHOLE + bytes.fromhex(plan.appended)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "nodes", "error", "words"),
+    [
+        (
+            {100: ("n", 1), 101: ("n", 2)},
+            (100, 101),
+            UsageError,
+            "voters 100, 101 are given, and the voters are 100, 101, 102",
+        ),
+        (MOVED.addresses, (100,), RefusedError, "fewer voters than a majority"),
+    ],
+)
+def test_new_addresses_are_those_of_all_voters_and_need_a_majority(
+    tmp_path: Path,
+    addresses: Mapping[int, tuple[str, int]],
+    nodes: tuple[int, ...],
+    error: type[KelrError],
+    words: str,
+) -> None:
+    with pytest.raises(error, match=words):
+        moved(tmp_path, replace(MOVED, addresses=addresses), *nodes)
 
 
 # Before it is carried out.
