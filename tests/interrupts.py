@@ -178,7 +178,7 @@ REAL = (
 """On real Kafka: what starts, ends and waits for Java. REAL is one lab for all of them."""
 LIKE_OTHERS = {
     "context current", "context delete", "context remove", "context show", "context use", "options",
-    "fleet assess", "fleet exposure", "fleet report",
+    "fleet assess", "fleet exposure", "fleet report", "fleet run",
     "lab advance", "lab allow", "lab deny", "lab fault", "lab heal",
     "lab partition", "lab resume",
 }  # fmt: skip

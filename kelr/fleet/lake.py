@@ -48,6 +48,8 @@ class Version:
     number: int = 0
     """0: nothing was written yet."""
     at_ms: int = 0
+    command: str = ""
+    """What made it."""
     tables: Mapping[str, int] = field(default_factory=dict)
     """The version of each table, by its name."""
     clusters: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class Lake:
             return
         rows = self._delta.files(RUNS.name, self._head)
         # A run's file is called as its number, so that only one is read, however many runs there were.
-        self.version = self._run(max(rows, key=lambda one: one.path)) if rows else Version()
+        self.version = self._run(max(rows, key=_path)) if rows else Version()
 
     def exists(self) -> Lake:
         """This lake, if anything was ever written to it.
@@ -108,6 +110,14 @@ class Lake:
                 code="not-a-lake",
             )
         return self
+
+    def command_of(self, table: Table) -> str | None:
+        """The command that last changed a table; None: none has."""
+        number = self.version.changed.get(table.name)
+        if number is None:
+            return None
+        (file,) = (one for one in self._delta.files(RUNS.name, self._head) if one.path.startswith(f"{number:08}-"))
+        return self._run(file).command
 
     def files_of(self, table: Table) -> frozenset[DataFile]:
         """The files of a table."""
@@ -156,6 +166,7 @@ class Lake:
             changes.version,
             number=number,
             at_ms=_ms(now),
+            command=command,
             tables={**self.version.tables, **tables},
             changed={**self.version.changed, **dict.fromkeys(tables, number)},
             vacuumed_ms=_ms(now) if due else vacuumed_ms,
@@ -232,6 +243,7 @@ class Lake:
         return Version(
             row["number"],
             _ms(row["at"]),
+            row["command"],
             dict(row["tables"]),
             dict(row["clusters"]),
             dict(row["changed"]),

@@ -235,11 +235,26 @@ LOG_ENDS = table(
 )
 """How far each cluster's metadata log was told."""
 
+TRENDS = table(
+    "trends",
+    ("run", _LONG, "the newest run then"),
+    ("at", _TIME, "when it had ended"),
+    ("cluster", _TEXT, ""),
+    ("partitions", _INT, ""),
+    ("leaderless", _INT, "partitions without a leader"),
+    ("elr_only", _INT, "of these: the ISR is empty and the ELR is not"),
+    ("under_min_isr", _INT, "led, with fewer in sync than min ISR asks for"),
+    ("min_isr_unknown", _INT, "led, and min ISR is not known"),
+    ("last_replica", _INT, "led, and of several replicas one alone is in sync"),
+    partitions=(),
+)
+"""How clusters stood after each `kelr fleet run`."""
+
 RUNS = table(
     "runs",
     ("number", _LONG, "1, 2, ..."),
     ("at", _TIME, "when it was taken"),
-    ("command", _TEXT, "`ingest`, `assess` or `exposure`"),
+    ("command", _TEXT, "`ingest`, `assess`, `exposure` or `run`, with its settings where `kelr fleet run` gave them"),
     ("kelr", _TEXT, "the version of kelr"),
     (
         "tables",

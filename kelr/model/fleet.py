@@ -60,3 +60,45 @@ class IngestSummary:
     def quarantined(self) -> tuple[QuarantinedFile, ...]:
         """All of them."""
         return (*self.nowhere, *(file for cluster in self.clusters for file in cluster.quarantined))
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleCounts:
+    """How many partitions of a cluster stand how, where its newest input ends."""
+
+    partitions: int
+    leaderless: int
+    elr_only: int
+    under_min_isr: int
+    min_isr_unknown: int
+    last_replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTrend:
+    """How a cluster stands, and how it stood after an earlier run."""
+
+    cluster: str
+    name: str
+    now: TroubleCounts
+    before: TroubleCounts | None
+    """None: nothing is compared, or the cluster was not in the lake then."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRun:
+    """What ``kelr fleet run`` did."""
+
+    lake: str
+    version: int
+    done: tuple[str, ...]
+    """The steps that had anything to do, in order."""
+    clusters: tuple[ClusterTrend, ...]
+    new_files: int
+    quarantined: tuple[QuarantinedFile, ...]
+    findings: int
+    """What there is to fix."""
+    written: tuple[str, ...]
+    """Files of the report."""
+    compared_ms: int | None
+    """When the run had ended that this one is compared with, in milliseconds since 1970."""

@@ -373,7 +373,14 @@ def _contexts(name: str) -> Callable[[], Mapping[str, Json]]:
 
 def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
-        from kelr.view import fleet_assess, fleet_exposure, fleet_generate, fleet_ingest, fleet_report  # noqa: PLC0415
+        from kelr.view import (  # noqa: PLC0415
+            fleet_assess,
+            fleet_exposure,
+            fleet_generate,
+            fleet_ingest,
+            fleet_report,
+            fleet_run,
+        )
 
         views: Mapping[str, View[Any]] = {
             "assess": fleet_assess.assess_view(),
@@ -381,6 +388,7 @@ def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
             "generate": fleet_generate.generated_view(),
             "ingest": fleet_ingest.ingested_view(),
             "report": fleet_report.fix_view(),
+            "run": fleet_run.run_view(),
         }
         return document_schema(views[name])
 
@@ -449,6 +457,6 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "quorum-plan": _quorum("plan"),
     "quorum-verification": _quorum("verification"),
     **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test")},
-    **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report")},
+    **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report", "run")},
 }
 """Output names and their schemas, made when they are asked for."""

@@ -101,6 +101,7 @@ def test_several_tables_appear_at_once_and_a_small_one_needs_no_spark(spark: Spa
     first, second = DeltaTable(f"{lake.place}/runs").to_pyarrow_table().sort_by("number").to_pylist()
     assert [(one["number"], one["command"]) for one in (first, second)] == [(1, "assess"), (2, "ingest")]
     assert dict(second["changed"]) == {"things": 1, "others": 2}
+    assert [lake.command_of(one) for one in (THINGS, OTHERS, RUNS)] == ["assess", "ingest", None]
     assert dict(second["clusters"]) == {"x": "payments"}
     assert lake.version == Lake(spark, lake.place).version
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from kelr.fleet.generate.truth import Happening, Truth, UncleanElection
 from kelr.model.exposed import ExposedName, FleetExposure, TroubleTime
-from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
+from kelr.model.fleet import ClusterTrend, FleetRun, IngestedCluster, IngestSummary, QuarantinedFile, TroubleCounts
 from kelr.view.fleet_assess import ScenarioRow, assess_view
 from kelr.view.fleet_exposure import exposure_view, tail_of
 from kelr.view.fleet_generate import generated_view
 from kelr.view.fleet_ingest import ingest_tail, ingested_view
 from kelr.view.fleet_report import FixRow, fix_view
+from kelr.view.fleet_run import run_tail, run_view
 from kelr.view.whatif_words import SHAPES
 from tests.view.printing import Printed, listed
 
@@ -33,6 +34,20 @@ EXPOSED = ExposedName(
     ("leaderless",),
 )
 FOUND = FleetExposure(3, 1, 4, 2, 5, 1, 1, 7)
+RUN = FleetRun(
+    lake="lake",
+    version=12,
+    done=("ingest", "report"),
+    clusters=(
+        ClusterTrend("Zk3", "payments", TroubleCounts(9, 2, 1, 3, 1, 0), TroubleCounts(9, 1, 0, 5, 1, 0)),
+        ClusterTrend("Yq1", "Yq1", TroubleCounts(1, 0, 0, 0, 0, 0), None),
+    ),
+    new_files=5,
+    quarantined=(LOST,),
+    findings=4,
+    written=("report/report.html",),
+    compared_ms=AT_MS,
+)
 STANDINGS = {shape.name.replace("-", "_"): place for place, shape in enumerate(SHAPES)}
 
 
@@ -77,6 +92,7 @@ FLEET_SAMPLES: Mapping[str, Printed] = {
         {"lake": "lake", "by": "cluster", "since_ms": None, "until_ms": AT_MS},
         {**tail_of(FOUND, 1), "next": "kelr fleet report --lake lake --out report"},
     ),
+    "fleet-run": listed(run_view(), RUN.clusters, {}, run_tail(RUN)),
     "fleet-report": listed(
         fix_view(),
         [FixRow(1, "leaderless", "Zk3", "payments", "2 without leader", ("more",), ("why",), 2, "recorded", ("kelr",))],

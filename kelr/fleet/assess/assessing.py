@@ -322,7 +322,7 @@ class Assessed:
         return {cluster: brokers for cluster, brokers in found.items() if brokers}
 
 
-def assess(lake: Lake, question: Question) -> Assessed:
+def assess(lake: Lake, question: Question, *, command: str = "assess") -> Assessed:
     """Assess partitions, and write assessments and assessment_sums in place of those of the same clusters.
 
     Raises:
@@ -338,7 +338,7 @@ def assess(lake: Lake, question: Question) -> Assessed:
             next_step="ingest their metadata logs or snapshots; --at is a time in UTC",
         )
     plan = spread(found, question.wanted, question.rules)
-    with lake.changing("assess") as changes:
+    with lake.changing(command) as changes:
         frame = keys_of(lake, plan, question.at_us, question.topic)
         decided = decided_keys(frame, plan.rules).persist()
         patterns = decided.count()

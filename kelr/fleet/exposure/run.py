@@ -283,7 +283,7 @@ def _logs_read(lake: Lake, wanted: Wanted) -> DataFrame:
 # The run.
 
 
-def expose(lake: Lake, wanted: Wanted) -> Facts:
+def expose(lake: Lake, wanted: Wanted, *, command: str = "exposure") -> Facts:
     """Sum up the clusters and write the four tables anew for them; what other clusters have in them stays.
 
     Returns: what is known of the clusters that have anything in the window.
@@ -293,7 +293,7 @@ def expose(lake: Lake, wanted: Wanted) -> Facts:
         RefusedError: another run is changing the lake.
     """
     folders = [{"cluster": cluster} for cluster in wanted.clusters] or [{}]
-    with lake.changing("exposure") as changes:
+    with lake.changing(command) as changes:
         known = check(lake, wanted)
         for table, rows in exposed(lake, wanted, known).items():
             changes.replace(table, rows.repartition("cluster", "date"), folders)

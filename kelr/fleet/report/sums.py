@@ -238,7 +238,7 @@ def _missing(lake: Lake) -> list[Missing]:
     if ASSESSMENT_SUMS.name not in lake.version.tables:
         found.append(Missing("what failures would do: kelr fleet assess was not run", assess))
     else:
-        if _is_older(lake, ASSESSMENT_SUMS):
+        if is_older(lake, ASSESSMENT_SUMS):
             found.append(Missing(f"what failures would do since they were assessed: {_MORE}", assess))
         then = _assessed_then(lake)
         if then:
@@ -253,7 +253,7 @@ def _missing(lake: Lake) -> list[Missing]:
                 ("fleet", "exposure", "--lake", lake.place),
             )
         )
-    elif _is_older(lake, EXPOSURE):
+    elif is_older(lake, EXPOSURE):
         found.append(
             Missing(f"what lasted since it was summed up: {_MORE}", ("fleet", "exposure", "--lake", lake.place))
         )
@@ -264,7 +264,7 @@ _MORE = "more was ingested after it"
 _INGESTED = (PARTITION_STATES, BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO)
 
 
-def _is_older(lake: Lake, table: Table) -> bool:
+def is_older(lake: Lake, table: Table) -> bool:
     """Whether a table was made before something that it is made of was ingested."""
     changed = lake.version.changed
     return changed.get(table.name, 0) < max(changed.get(one.name, 0) for one in _INGESTED)
