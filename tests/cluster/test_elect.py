@@ -58,7 +58,7 @@ def states(lab: Lab, topic: str) -> Mapping[int, PartitionState]:
 def accepted(ran: subprocess.CompletedProcess[str]) -> str:
     """The number that a refusal asks for."""
     assert ran.returncode == 6, ran.stdout + ran.stderr
-    return ran.stderr.split("add --accept-loss ")[1].split(",")[0]
+    return ran.stderr.split("add --accept-loss ")[1].split()[0].rstrip(",")
 
 
 def test_every_type_of_election_brings_partitions_back(lab_43: Lab, elect: Elect, tmp_path: Path) -> None:
