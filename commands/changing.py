@@ -20,7 +20,7 @@ from kelr.errors import (
 )
 from kelr.model import TopicError
 from kelr.model.plan import Applied, ElectionResult, Plan, Unplanned
-from kelr.recovery.hand import AdminClient
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.shelf import refuse_open_journals

@@ -15,7 +15,7 @@ from kelr.engine.planning.saved import NO_FILES
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
 from kelr.model import Plan, SavedLog, TopicPartition
 from kelr.recovery import audit
-from kelr.recovery.hand import NOT_REGISTERED
+from kelr.recovery.admin_client import NOT_REGISTERED
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory

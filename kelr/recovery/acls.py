@@ -11,7 +11,7 @@ from typing import cast
 
 from kelr.errors import NotAuthorizedError
 from kelr.model import Method, Plan, PlannedElection
-from kelr.recovery.hand import AdminClient
+from kelr.recovery.admin_client import AdminClient
 from kelr.sources.permissions import Permissions, TellsPermissions
 
 _SHOWN = 5

@@ -27,12 +27,12 @@ from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.audited import config_line, election_line
 from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.configs import ConfigBack
 from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
-from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided

@@ -12,11 +12,11 @@ from kelr.errors import ConnectError, UsageError
 from kelr.interrupts import taken
 from kelr.model import LOG_TYPES, ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
+from kelr.recovery.admin_client import CORDON_NAMED
 from kelr.recovery.conclude import ElectionAttempt, conclude
 from kelr.recovery.configs import CORDONED, ConfigBack
 from kelr.recovery.cordons import Cordons
 from kelr.recovery.fences import verdict
-from kelr.recovery.hand import CORDON_NAMED
 from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.reading import States, read_decided, read_states, wait_until

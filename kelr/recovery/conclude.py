@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kelr.model import PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.plan import Applied, Difference, ElectionResult
+from kelr.recovery.admin_client import CORDON_NAMED, NO_ANSWER, NOT_SENT
 from kelr.recovery.configs import ConfigBack
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import CORDON_NAMED, NO_ANSWER, NOT_SENT
 from kelr.recovery.restoring import Back
 from kelr.sources.live.failures import error_in_words
 

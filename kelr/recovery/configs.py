@@ -9,7 +9,7 @@ from functools import partial
 from kelr.engine.planning import broker_config_change
 from kelr.errors import ConnectError, UsageError
 from kelr.model import BrokerStatus, ConfigSource, TopicConfig
-from kelr.recovery.hand import NO_ERROR, NOT_REGISTERED, NOT_SENT, UNCERTAIN, UNKNOWN_TOPIC
+from kelr.recovery.admin_client import NO_ERROR, NOT_REGISTERED, NOT_SENT, UNCERTAIN, UNKNOWN_TOPIC
 from kelr.recovery.journal import Journal
 from kelr.recovery.progress import Stage
 from kelr.recovery.requests import REPEATED

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kelr.errors import UsageError
+from kelr.recovery.admin_client import NO_ERROR
 from kelr.recovery.configs import CORDONED, ConfigBack, ConfigWriter
-from kelr.recovery.hand import NO_ERROR
 from kelr.recovery.journal import Journal
 from kelr.recovery.progress import Stage
 from kelr.recovery.site import Site

@@ -18,10 +18,10 @@ from kelr.model import PartitionState, TopicPartition
 from kelr.model.audit import AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.acls import MissingAcl, permissions_of, refuse
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.audited import config_line
 from kelr.recovery.configs import MIN_ISR, ConfigBack, ConfigWriter
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.hand import AdminClient
 from kelr.recovery.hold_price import Cleared, HoldPrice, price_of_hold
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kelr.engine.words import agree, brokers
 from kelr.model import BrokerStatus, Cluster, PartitionState, PlannedElection, TopicPartition
-from kelr.recovery.hand import CORDON_NAMED, INVALID_REPLICA_ASSIGNMENT
+from kelr.recovery.admin_client import CORDON_NAMED, INVALID_REPLICA_ASSIGNMENT
 from kelr.recovery.journal import JournalStep
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states, wait_until

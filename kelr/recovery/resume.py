@@ -14,9 +14,9 @@ from kelr.errors import BadInputError, KelrError, NotRecordedError, RefusedError
 from kelr.model import Method, PartitionState, Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import DEFAULT_BATCH, Run
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, requests_of

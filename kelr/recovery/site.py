@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.errors import RefusedError
-from kelr.recovery.hand import AdminClient
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.progress import ApplyEvent, Report, silent
 from kelr.recovery.who import Actor
 from kelr.sources.base import Source

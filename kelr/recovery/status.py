@@ -15,9 +15,9 @@ from kelr.files import FILES, Files
 from kelr.model import PartitionState, Plan, PlannedElection, SavedLog, TopicError, TopicPartition
 from kelr.model.plan import ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.admin_client import CORDON_NAMED, UNKNOWN_TOPIC
 from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
-from kelr.recovery.hand import CORDON_NAMED, UNKNOWN_TOPIC
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory

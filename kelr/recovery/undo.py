@@ -13,10 +13,10 @@ from kelr.model import PartitionState, Plan, TopicPartition
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import refuse_another
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import AdminClient
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, requests_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
+from kelr.recovery.admin_client import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.sources.ground import Moment
 
 

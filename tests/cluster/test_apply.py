@@ -32,9 +32,9 @@ from kelr.model import (
 )
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.hand import AdminClient
 from kelr.recovery.hold import hold_topic, price_of_hold
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume

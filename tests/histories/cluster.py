@@ -16,7 +16,7 @@ from typing import Any
 from kelr.controller import Election, Stepped, events
 from kelr.errors import ConnectError
 from kelr.model import ElectionType, LogAnswer, PartitionState, Snapshot, TopicConfig, TopicPartition
-from kelr.recovery.hand import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
+from kelr.recovery.admin_client import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
 from kelr.recovery.site import Timeouts
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.logs import Acks

@@ -31,7 +31,7 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
-from kelr.recovery.hand import NO_ANSWER, NO_ERROR
+from kelr.recovery.admin_client import NO_ANSWER, NO_ERROR
 from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Actor
 from kelr.simulation.cluster import SimulatedCluster, started

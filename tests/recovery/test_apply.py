@@ -16,10 +16,10 @@ from kelr.model import ElectionRequest, ElectionType, EpochEnd, Plan, ReplicaLog
 from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.admin_client import is_refusal
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Confirmation, missing_consent
-from kelr.recovery.hand import is_refusal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume

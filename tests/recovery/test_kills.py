@@ -21,10 +21,10 @@ from kelr.model import ElectionRequest, ElectionType, PartitionState, Plan, Topi
 from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.admin_client import NO_ANSWER
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume

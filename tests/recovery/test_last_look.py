@@ -17,9 +17,9 @@ from kelr.controller import events
 from kelr.engine.planning import moved_on
 from kelr.model import ElectionRequest, ElectionType, LogAnswer, PartitionState, Plan, TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult, Method
+from kelr.recovery.admin_client import NO_ANSWER
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.sources.base import Progress

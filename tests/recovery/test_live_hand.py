@@ -19,7 +19,7 @@ from kelr.protocol.messages import (
     IncrementalAlterConfigsResponse,
 )
 from kelr.recovery.acls import permissions_of
-from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.admin_client import NO_ANSWER
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, changes, requests
 from kelr.sources.live.changes import LiveHand

@@ -1,4 +1,4 @@
-"""The hand that changes a live cluster (`kelr.recovery.hand.AdminClient`).
+"""The hand that changes a live cluster (`kelr.recovery.admin_client.AdminClient`).
 
 Reordering goes over kelr's own connection, since librdkafka has no AlterPartitionReassignments; elections and configs
 go through confluent-kafka's admin client, or where that cannot log in (GSSAPI) over kelr's own connection too.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 NO_ANSWER = "NO_ANSWER"
-"""`kelr.recovery.hand.NO_ANSWER`."""
+"""`kelr.recovery.admin_client.NO_ANSWER`."""
 LONGEST_REQUEST_S = 10.0
 """How long the controller may take, where the timeout does not say less; it bounds how late a request takes effect."""
 _PATIENCE_S = 2.0
