@@ -90,7 +90,7 @@ its own session, directory, environment and stderr. An ended child stays a zombi
 signal for it meets no other process."""
 PATIENT = """
     from dataclasses import fields
-    from kelr.recovery.site import Timeouts
+    from kelr.recovery.apply_context import Timeouts
     short = {"answer_s": 3.0, "settle_s": 5.0, "late_s": 0.5, "step_s": 0.05}
     Timeouts.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Timeouts))
 """

@@ -28,6 +28,7 @@ from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.admin_client import AdminClient
+from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.audited import config_line, election_line
 from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.configs import ConfigBack
@@ -37,7 +38,6 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
 from kelr.recovery.shelf import refuse_open_journals
-from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground

@@ -13,6 +13,7 @@ from kelr.interrupts import taken
 from kelr.model import LOG_TYPES, ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.admin_client import CORDON_NAMED
+from kelr.recovery.apply_context import Site
 from kelr.recovery.conclude import ElectionAttempt, conclude
 from kelr.recovery.configs import CORDONED, ConfigBack
 from kelr.recovery.cordons import Cordons
@@ -22,7 +23,6 @@ from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.reading import States, read_decided, read_states, wait_until
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import order_of, outlast_elections, put_back
-from kelr.recovery.site import Site
 from kelr.sources.live.failures import error_in_words
 
 ResultT = TypeVar("ResultT")

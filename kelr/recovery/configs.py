@@ -10,10 +10,10 @@ from kelr.engine.planning import broker_config_change
 from kelr.errors import ConnectError, UsageError
 from kelr.model import BrokerStatus, ConfigSource, TopicConfig
 from kelr.recovery.admin_client import NO_ERROR, NOT_REGISTERED, NOT_SENT, UNCERTAIN, UNKNOWN_TOPIC
+from kelr.recovery.apply_context import Site
 from kelr.recovery.journal import Journal
 from kelr.recovery.progress import Stage
 from kelr.recovery.requests import REPEATED
-from kelr.recovery.site import Site
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.live.failures import error_in_words
 

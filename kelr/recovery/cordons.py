@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from kelr.errors import UsageError
 from kelr.recovery.admin_client import NO_ERROR
+from kelr.recovery.apply_context import Site
 from kelr.recovery.configs import CORDONED, ConfigBack, ConfigWriter
 from kelr.recovery.journal import Journal
 from kelr.recovery.progress import Stage
-from kelr.recovery.site import Site
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.live.failures import error_in_words
 

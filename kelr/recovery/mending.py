@@ -10,6 +10,7 @@ from kelr.model import Plan, PlannedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied
 from kelr.recovery import audit
+from kelr.recovery.apply_context import Site
 from kelr.recovery.audited import config_line, election_line, restore_line
 from kelr.recovery.configs import ConfigBack, ConfigWriter
 from kelr.recovery.cordons import stays_off
@@ -18,7 +19,6 @@ from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, outlast_elections, put_back
-from kelr.recovery.site import Site
 from kelr.sources.ground import Instant
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.errors import ConnectError
 from kelr.model import Decision, PartitionState, Selection, Snapshot, Target, TopicPartition
-from kelr.recovery.site import Site
+from kelr.recovery.apply_context import Site
 from kelr.sources.decisions import decide_partitions
 
 States = Mapping[TopicPartition, PartitionState]

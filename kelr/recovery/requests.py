@@ -16,10 +16,10 @@ from kelr.errors import ConnectError, UsageError
 from kelr.model import ElectionType, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied
 from kelr.recovery.admin_client import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, is_refusal
+from kelr.recovery.apply_context import Site
 from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
-from kelr.recovery.site import Site
 from kelr.sources.ground import Moment
 
 REPEATED = UNCERTAIN | {

@@ -16,6 +16,7 @@ from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import DEFAULT_BATCH, Run
+from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.fences import result_of
 from kelr.recovery.journal import Ending, Journal, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
@@ -25,7 +26,6 @@ from kelr.recovery.reading import read_states
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
-from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground

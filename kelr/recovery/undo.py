@@ -15,6 +15,7 @@ from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import refuse_another
+from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.fences import result_of
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
@@ -24,7 +25,6 @@ from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
-from kelr.recovery.site import Site, Timeouts
 from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground

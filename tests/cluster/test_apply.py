@@ -34,12 +34,12 @@ from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import apply_plan, check_plan
+from kelr.recovery.apply_context import Timeouts
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.hold import hold_topic, price_of_hold
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.site import Timeouts
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.who import whoever_runs_this

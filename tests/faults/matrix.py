@@ -22,7 +22,7 @@ from kelr.commands.main import INTERNAL_ERROR, main
 from kelr.errors import ExitCode
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
-from kelr.recovery.site import Timeouts
+from kelr.recovery.apply_context import Timeouts
 from tests.faults.cluster import ASSIGNED, BEST, TOPIC, Struck, incident, servers_of, states, strike
 
 TIMEOUT_S = 1.0

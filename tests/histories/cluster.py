@@ -17,7 +17,7 @@ from kelr.controller import Election, Stepped, events
 from kelr.errors import ConnectError
 from kelr.model import ElectionType, LogAnswer, PartitionState, Snapshot, TopicConfig, TopicPartition
 from kelr.recovery.admin_client import NO_ANSWER, UNKNOWN_TOPIC, is_refusal
-from kelr.recovery.site import Timeouts
+from kelr.recovery.apply_context import Timeouts
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.logs import Acks
 from kelr.simulation.replication import caught_up

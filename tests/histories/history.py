@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from kelr.recovery.apply_context import Timeouts
 from kelr.recovery.resume import resume
-from kelr.recovery.site import Timeouts
 from kelr.recovery.undo import undo
 from kelr.recovery.who import Actor
 from tests.histories.chance import Chance, Schedule

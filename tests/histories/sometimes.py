@@ -40,7 +40,7 @@ _NOT_PLAYED = frozenset(
         # There is one cluster, it is live, and has no internal topic.
         "recovery/apply.py: refuse_another",
         "recovery/shelf.py: refuse_another_cluster",
-        "recovery/site.py: require_live",
+        "recovery/apply_context.py: require_live",
         "rescue/preparing.py: _check_cluster",
         "rescue/target.py: refuse_internal",
         # A topic that is deleted is not made again.

@@ -32,7 +32,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.recovery.admin_client import NO_ANSWER, NO_ERROR
-from kelr.recovery.site import Site, Timeouts
+from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.who import Actor
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.logs import Acks

@@ -22,11 +22,11 @@ from kelr.model.plan import AcceptedLoss, ElectionResult
 from kelr.protocol.messages import ElectLeadersResponse
 from kelr.recovery.admin_client import NO_ANSWER, AdminClient
 from kelr.recovery.apply import apply_plan, check_plan
+from kelr.recovery.apply_context import Timeouts
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.site import Timeouts
 from kelr.recovery.who import Actor
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
