@@ -33,10 +33,10 @@ from kelr.engine.words import plural
 from kelr.errors import BadInputError, NotAuthorizedError, OtherClusterError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import LOG_DIRECTORY, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.audit import append, by
 from kelr.recovery.places import state_directory
 from kelr.recovery.plan_file import read_plan
-from kelr.recovery.who import whoever_runs_this
 from kelr.rescue.archive import Dump, open_dump
 from kelr.rescue.choose import Wanted
 from kelr.rescue.dump import FETCH, TailSource, disk_source, dump

@@ -27,6 +27,7 @@ from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.audited import config_line, election_line
@@ -38,7 +39,6 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
 from kelr.recovery.shelf import refuse_open_journals
-from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.errors import RefusedError
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.progress import ApplyEvent, Report, silent
-from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

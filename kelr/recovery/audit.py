@@ -17,8 +17,8 @@ from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery.actor import Actor
 from kelr.recovery.places import audit_file
-from kelr.recovery.who import Actor
 from kelr.sources.ground import MACHINE, Ground
 
 _LOCK_TIMEOUT_S = 60.0

@@ -33,10 +33,10 @@ from kelr.model import (
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.actor import Actor
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.restoring import Back
-from kelr.recovery.who import Actor
 from kelr.sources.ground import Instant, Moment
 
 

@@ -18,6 +18,7 @@ from kelr.model import PartitionState, TopicPartition
 from kelr.model.audit import AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.acls import MissingAcl, permissions_of, refuse
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.audited import config_line
@@ -28,7 +29,6 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import wait_until
 from kelr.recovery.shelf import refuse_open_journals
-from kelr.recovery.who import Actor
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground

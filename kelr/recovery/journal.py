@@ -20,10 +20,10 @@ from kelr.durable import AppendOnlyFile
 from kelr.files import FILES, Files
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Applied, Plan
+from kelr.recovery.actor import Actor
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.json_file import adapter
 from kelr.recovery.places import cluster_directory
-from kelr.recovery.who import Actor
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import Ground
 

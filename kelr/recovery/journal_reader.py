@@ -12,11 +12,11 @@ from kelr.errors import BadInputError
 from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult, Plan, PlannedElection
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.json_file import adapter
-from kelr.recovery.who import Actor
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.ground import UNKNOWN, Instant, Moment
 

@@ -14,6 +14,7 @@ from kelr.errors import BadInputError, KelrError, NotRecordedError, RefusedError
 from kelr.model import Method, PartitionState, Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import DEFAULT_BATCH, Run
 from kelr.recovery.apply_context import Site, Timeouts
@@ -26,7 +27,6 @@ from kelr.recovery.reading import read_states
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
-from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

@@ -13,6 +13,7 @@ from kelr.model import PartitionState, Plan, TopicPartition
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import refuse_another
 from kelr.recovery.apply_context import Site, Timeouts
@@ -25,7 +26,6 @@ from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import refuse_another_cluster
-from kelr.recovery.who import Actor
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

@@ -18,9 +18,9 @@ from typing import Any
 from kelr.durable import AppendOnlyFile
 from kelr.errors import KelrError
 from kelr.model.plan import AcceptedLoss
+from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.who import whoever_runs_this
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource

@@ -32,6 +32,7 @@ from kelr.model import (
 )
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.apply_context import Timeouts
@@ -42,7 +43,6 @@ from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
-from kelr.recovery.who import whoever_runs_this
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import MACHINE

@@ -15,6 +15,7 @@ from kelr.lab import Lab, LabSpec
 from kelr.lab.story import Story
 from kelr.model import ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition, Unplanned
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
+from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.configs import CORDONED
 from kelr.recovery.consent import Confirmation
@@ -23,7 +24,6 @@ from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
-from kelr.recovery.who import whoever_runs_this
 from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE

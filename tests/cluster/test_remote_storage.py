@@ -33,10 +33,10 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.plan import AcceptedLoss
+from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.plan_making import make_plan
-from kelr.recovery.who import whoever_runs_this
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.disk import read_log_directories

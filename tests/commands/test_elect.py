@@ -31,9 +31,9 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.plan import AcceptedLoss
+from kelr.recovery.actor import Actor
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.progress import ApplyEvent, Stage
-from kelr.recovery.who import Actor
 from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.memory import MemorySource

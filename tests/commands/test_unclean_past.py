@@ -15,9 +15,9 @@ from kelr.model import Snapshot, TopicConfig
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import LogEvidence
 from kelr.recovery import audit
+from kelr.recovery.actor import Actor
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import Journal, journal_path
-from kelr.recovery.who import Actor
 from kelr.sources.ground import MACHINE
 from tests.commands.conftest import Kelr
 from tests.engine.test_advice_returns import AGAIN, GAP, NO_GAP, WITHOUT_1

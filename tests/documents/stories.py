@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kelr.recovery.who import whoever_runs_this
+from kelr.recovery.actor import whoever_runs_this
 from tests.documents.blocks import Block
 from tests.documents.terminal import COLUMNS
 

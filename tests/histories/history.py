@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from kelr.recovery.actor import Actor
 from kelr.recovery.apply_context import Timeouts
 from kelr.recovery.resume import resume
 from kelr.recovery.undo import undo
-from kelr.recovery.who import Actor
 from tests.histories.chance import Chance, Schedule
 from tests.histories.cluster import BROKERS, Cluster, Standing
 from tests.histories.decided import Decided

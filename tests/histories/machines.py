@@ -14,9 +14,9 @@ from random import Random
 
 import greenlet
 
+from kelr.recovery.actor import Actor
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.who import Actor
 from kelr.sources.ground import Ground, Moment
 from tests.histories.chance import Chance
 from tests.histories.files import Disk

@@ -17,6 +17,7 @@ from kelr.engine.planning import plan_id
 from kelr.errors import KelrError
 from kelr.model import ElectionRequest, ElectionType, Plan, Selection, Target, TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied
+from kelr.recovery.actor import Actor
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.gather import WINDOW_S, PollInterval, gather, gather_until
@@ -25,7 +26,6 @@ from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.resume import resume
 from kelr.recovery.undo import undo
-from kelr.recovery.who import Actor
 from tests.histories.chance import Chance
 from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryHand, HistorySource, config_event
 from tests.histories.machines import Host, Killed, Process

@@ -31,9 +31,9 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import NO_ANSWER, NO_ERROR
 from kelr.recovery.apply_context import Site, Timeouts
-from kelr.recovery.who import Actor
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.logs import Acks
 from kelr.sources.base import Page, Progress

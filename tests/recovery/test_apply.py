@@ -16,6 +16,7 @@ from kelr.model import ElectionRequest, ElectionType, EpochEnd, Plan, ReplicaLog
 from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import is_refusal
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.audited import recorded_elections
@@ -25,7 +26,6 @@ from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
-from kelr.recovery.who import Actor
 from kelr.sources.base import Page
 from kelr.sources.live.failures import error_answer
 from kelr.sources.memory import MemorySource

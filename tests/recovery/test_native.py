@@ -20,6 +20,7 @@ from kelr.lab.simulated.world import Denied, World
 from kelr.model import LOG_TYPES, ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition
 from kelr.model.plan import AcceptedLoss, ElectionResult
 from kelr.protocol.messages import ElectLeadersResponse
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import NO_ANSWER, AdminClient
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.apply_context import Timeouts
@@ -27,7 +28,6 @@ from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
-from kelr.recovery.who import Actor
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import MACHINE

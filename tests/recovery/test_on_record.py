@@ -24,6 +24,7 @@ from kelr.model import (
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
+from kelr.recovery.actor import Actor
 from kelr.recovery.admin_client import NO_ANSWER
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
@@ -36,7 +37,6 @@ from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify
-from kelr.recovery.who import Actor
 from tests.recovery.simulated import (
     BEGIN_MS,
     CLUSTER_ID,
