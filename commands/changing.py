@@ -22,9 +22,9 @@ from kelr.model import TopicError
 from kelr.model.plan import Applied, ElectionResult, Plan, Unplanned
 from kelr.recovery.actor import Actor, whoever_runs_this
 from kelr.recovery.admin_client import AdminClient
+from kelr.recovery.journal_store import refuse_open_journals
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
-from kelr.recovery.shelf import refuse_open_journals
 from kelr.sources.base import Source, silence_of
 from kelr.view.plan_words import named, partitions_in_words
 

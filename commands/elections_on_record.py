@@ -14,8 +14,8 @@ from kelr.model import RecordedElection, SavedLog, Selection, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.journal_store import open_journals
 from kelr.recovery.places import has_records, state_directory
-from kelr.recovery.shelf import open_journals
 from kelr.recovery.verify import plan_selection
 from kelr.rescue.known import known_files
 from kelr.sources.base import Source, quorums_of

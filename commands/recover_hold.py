@@ -13,8 +13,8 @@ from kelr.commands.recovering import reporter
 from kelr.commands.session import Session
 from kelr.errors import PartlyDoneError, RefusedError, UsageError
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
+from kelr.recovery.journal_store import refuse_open_journals
 from kelr.recovery.places import state_directory
-from kelr.recovery.shelf import refuse_open_journals
 from kelr.sources.ground import MACHINE
 from kelr.sources.live.failures import error_in_words
 from kelr.view.hold import hold_view, price_head, price_lines

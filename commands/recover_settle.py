@@ -17,11 +17,11 @@ from kelr.model import Plan, SavedLog, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.admin_client import NOT_REGISTERED
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import find_journal, open_elsewhere, open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import find_journal, open_elsewhere, open_journals
 from kelr.recovery.status import RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan

@@ -12,8 +12,8 @@ from kelr.model import Selection
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.places import audit_file, state_directory
-from kelr.recovery.shelf import journal_files, open_journals
 from kelr.rescue.known import DUMP, known_files
 from kelr.view.incident.material import Done, Gap, OpenRun, Told
 

@@ -233,7 +233,7 @@ class Recoveries:
 
     def __call__(self, cluster_id: str | None) -> RecoveryProgress | None:
         """The newest one that is open, or that ended while somebody watched; None where there is none."""
-        from kelr.recovery.shelf import journal_files  # noqa: PLC0415 - only where somebody watches
+        from kelr.recovery.journal_store import journal_files  # noqa: PLC0415 - only where somebody watches
 
         try:
             found = [self._progress(path) for path in journal_files(self._state or state_directory(), cluster_id)]
@@ -257,7 +257,7 @@ class Recoveries:
 
 def _progress_of(path: Path, *, old: bool) -> RecoveryProgress | None:
     from kelr.recovery.journal_reader import read_journal  # noqa: PLC0415 - only where there is a journal
-    from kelr.recovery.shelf import is_blank, is_ended  # noqa: PLC0415
+    from kelr.recovery.journal_store import is_blank, is_ended  # noqa: PLC0415
 
     if is_blank(path) or (old and is_ended(path)):
         return None

@@ -36,9 +36,9 @@ from kelr.recovery.configs import ConfigBack
 from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
+from kelr.recovery.journal_store import refuse_open_journals
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
-from kelr.recovery.shelf import refuse_open_journals
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

@@ -26,9 +26,9 @@ from kelr.recovery.configs import MIN_ISR, ConfigBack, ConfigWriter
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.hold_price import Cleared, HoldPrice, price_of_hold
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
+from kelr.recovery.journal_store import refuse_open_journals
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import wait_until
-from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground

@@ -21,12 +21,12 @@ from kelr.recovery.apply_context import Site, Timeouts
 from kelr.recovery.fences import result_of
 from kelr.recovery.journal import Ending, Journal, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.journal_store import refuse_another_cluster
 from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import read_states
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
-from kelr.recovery.shelf import refuse_another_cluster
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

@@ -20,10 +20,10 @@ from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.journal_store import is_blank, is_ended, journal_files
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.reading import selection_of
 from kelr.recovery.restoring import may_be_a_rivals, order_of, same_topic
-from kelr.recovery.shelf import is_blank, is_ended, journal_files
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source, silence_of
 

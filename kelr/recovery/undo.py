@@ -21,11 +21,11 @@ from kelr.recovery.consent import Confirmation
 from kelr.recovery.fences import result_of
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.journal_store import refuse_another_cluster
 from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.restoring import order_of, same_topic
-from kelr.recovery.shelf import refuse_another_cluster
 from kelr.sources.base import Source
 from kelr.sources.ground import Ground
 

@@ -38,9 +38,9 @@ from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.apply_context import Timeouts
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.hold import hold_topic, price_of_hold
+from kelr.recovery.journal_store import open_journals
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.sources.connection import ConnectionSettings

@@ -19,10 +19,10 @@ from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.configs import CORDONED
 from kelr.recovery.consent import Confirmation
+from kelr.recovery.journal_store import open_journals
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
 from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings

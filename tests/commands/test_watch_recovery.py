@@ -12,8 +12,8 @@ from kelr.model import ElectionRequest, ElectionType, TopicPartition
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
+from kelr.recovery.journal_store import find_journal
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import find_journal
 from kelr.view.watch.head import recovery_text, recovery_words
 from kelr.view.watch.words import plain_words
 from tests.commands.conftest import Kelr

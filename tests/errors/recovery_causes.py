@@ -20,9 +20,9 @@ from kelr.recovery.consent import Confirmation
 from kelr.recovery.election_file import read_election_file
 from kelr.recovery.journal import JOURNAL_DIRECTORY, cluster_lock
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import find_journal, journal_files
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import find_journal, journal_files
 from kelr.rescue.archive import open_dump
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.replay_plan import ReplayOptions

@@ -16,7 +16,7 @@ import greenlet
 
 from kelr.recovery.actor import Actor
 from kelr.recovery.journal_reader import Journalled
-from kelr.recovery.shelf import open_journals
+from kelr.recovery.journal_store import open_journals
 from kelr.sources.ground import Ground, Moment
 from tests.histories.chance import Chance
 from tests.histories.files import Disk

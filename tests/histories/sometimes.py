@@ -39,7 +39,7 @@ _NOT_PLAYED = frozenset(
         "recovery/hold.py: _refuse: bring that broker back",
         # There is one cluster, it is live, and has no internal topic.
         "recovery/apply.py: refuse_another",
-        "recovery/shelf.py: refuse_another_cluster",
+        "recovery/journal_store.py: refuse_another_cluster",
         "recovery/apply_context.py: require_live",
         "rescue/preparing.py: _check_cluster",
         "rescue/target.py: refuse_internal",

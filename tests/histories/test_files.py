@@ -26,9 +26,9 @@ from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.plan_file import read_plan, write_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.sources.ground import Ground
 from tests.histories.files import BLOCK, Disk, Gone, MemoryFiles, Seam
@@ -349,7 +349,7 @@ def test_a_first_line_without_an_early_block_stops_nothing() -> None:
 
 
 def test_it_would_if_zeros_did_not_tell_of_a_torn_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelr.recovery.shelf.is_torn", lambda line: not line.endswith(b"\n"))
+    monkeypatch.setattr("kelr.recovery.journal_store.is_torn", lambda line: not line.endswith(b"\n"))
     monkeypatch.setattr(durable, "is_torn", lambda line: not line.endswith(b"\n"))
     stopped = 0
     for disk in _first_lines_that_are_torn(100):

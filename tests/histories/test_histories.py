@@ -40,7 +40,7 @@ def test_what_never_came_about_is_named() -> None:
     assert missed({}) == tuple(dict.fromkeys(wanted()))
     assert "told done" not in never
     assert never < set(wanted())
-    assert any(name.startswith("refused by recovery/shelf.py: refuse_open_journals") for name in wanted())
+    assert any(name.startswith("refused by recovery/journal_store.py: refuse_open_journals") for name in wanted())
 
 
 def test_a_history_is_the_same_from_its_schedule() -> None:

@@ -21,10 +21,10 @@ from kelr.recovery.admin_client import is_refusal
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Confirmation, missing_consent
+from kelr.recovery.journal_store import open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
 from kelr.sources.base import Page
 from kelr.sources.live.failures import error_answer

@@ -17,10 +17,10 @@ from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Confirmation
+from kelr.recovery.journal_store import open_journals, refuse_open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_file import read_plan, write_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals, refuse_open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify

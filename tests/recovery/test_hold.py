@@ -17,9 +17,9 @@ from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
+from kelr.recovery.journal_store import open_journals, refuse_open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals, refuse_open_journals
 from kelr.recovery.undo import undo
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (

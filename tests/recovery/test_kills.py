@@ -26,9 +26,9 @@ from kelr.recovery.apply import apply_plan
 from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.undo import undo
 from kelr.sources.ground import MACHINE, Moment
 from tests.recovery.simulated import (

@@ -20,8 +20,8 @@ from kelr.model.plan import AcceptedLoss, Applied, ElectionResult, Method
 from kelr.recovery.admin_client import NO_ANSWER
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
+from kelr.recovery.journal_store import open_journals
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
 from kelr.sources.base import Progress
 from tests.recovery.simulated import (
     CLUSTER_ID,

@@ -26,8 +26,8 @@ from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.apply_context import Timeouts
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import open_journals
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import MACHINE

@@ -31,9 +31,9 @@ from kelr.recovery.audited import recorded_elections
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import Journal
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.mending import requests_of
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo
 from kelr.recovery.verify import verify

@@ -13,8 +13,8 @@ from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import Ending
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import journal_files, open_journals
 from tests.recovery.simulated import CLUSTER_ID, World, leaderless
 
 BLOCK = 4096

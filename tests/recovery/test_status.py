@@ -16,10 +16,10 @@ from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal import cluster_lock
 from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.journal_store import find_journal, journal_files, open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import find_journal, journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo, undo_plan
 from kelr.sources.base import Page
