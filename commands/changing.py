@@ -79,9 +79,9 @@ def _given(session: Session) -> str:
 
 def hand_of(session: Session) -> AdminClient:
     """The hand that changes the session's cluster."""
-    from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - brings the client libraries along
+    from kelr.sources.live.changes import LiveAdminClient  # noqa: PLC0415 - brings the client libraries along
 
-    return LiveHand.of(session.source())
+    return LiveAdminClient.of(session.source())
 
 
 def who_changes(session: Session) -> Actor:

@@ -291,10 +291,10 @@ def read_rights(source: Source, topics: Sequence[str]) -> Allowed | None:
     live = without_log(source)
     if not isinstance(live, LiveSource):
         return None
-    from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - only a live cluster is asked
+    from kelr.sources.live.changes import LiveAdminClient  # noqa: PLC0415 - only a live cluster is asked
 
     named = named_topics()
-    told = LiveHand.of(live).permissions(tuple(dict.fromkeys((*topics, *sorted(named)))))
+    told = LiveAdminClient.of(live).permissions(tuple(dict.fromkeys((*topics, *sorted(named)))))
     return Allowed(
         told.cluster,
         {topic: told.topics.get(topic) for topic in topics},

@@ -27,7 +27,7 @@ from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan, Skipped, skips_in_words
 from kelr.sources.live import LiveSource
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.quorum_source import without_log
 from kelr.view.columns import Json
@@ -87,7 +87,7 @@ def _require_write(source: LiveSource, plan: ReplayPlan) -> None:
     A producer's own words for it are that it may not have an id.
     """
     topics = tuple(sorted({one.target.state.topic for one in plan.partitions if one.to_replay}))
-    told = LiveHand.of(source).permissions(topics).topics if topics else {}
+    told = LiveAdminClient.of(source).permissions(topics).topics if topics else {}
     lacking = [topic for topic in topics if (granted := told.get(topic)) is not None and "WRITE" not in granted]
     if lacking:
         raise NotAuthorizedError(

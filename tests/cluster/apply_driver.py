@@ -24,7 +24,7 @@ from kelr.recovery.consent import Confirmation
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 
 
 def main(bootstrap: str, plan_file: str, state: str, line: str = "0", when: str = "after") -> int:
@@ -36,7 +36,7 @@ def main(bootstrap: str, plan_file: str, state: str, line: str = "0", when: str 
             results = apply_plan(
                 plan,
                 source=source,
-                hand=LiveHand.of(source),
+                hand=LiveAdminClient.of(source),
                 state_directory=Path(state),
                 ground=MACHINE,
                 who=whoever_runs_this(),

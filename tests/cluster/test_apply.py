@@ -47,7 +47,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from tests.cluster.settled import settled
 
 CONSENT = Confirmation(AcceptedLoss(100_000, unbounded=True), "a test")
@@ -75,7 +75,7 @@ def _plan(lab: Lab, topic: str, wishes: Mapping[int, ElectionRequest]) -> Plan:
 def _common(source: LiveSource, state: Path, hand: AdminClient | None = None) -> dict[str, Any]:
     return {
         "source": source,
-        "hand": LiveHand.of(source) if hand is None else hand,
+        "hand": LiveAdminClient.of(source) if hand is None else hand,
         "state_directory": state,
         "ground": MACHINE,
         "who": whoever_runs_this(),

@@ -28,7 +28,7 @@ from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.live.controllers import live_metadata_log
 from kelr.sources.quorum_source import QuorumSource
 from tests.cluster.settled import settled
@@ -101,7 +101,7 @@ def _designation(lab: Lab, topic: str, partition: int) -> Plan:
 def _common(source: LiveSource, state: Path) -> dict[str, Any]:
     return {
         "source": source,
-        "hand": LiveHand.of(source),
+        "hand": LiveAdminClient.of(source),
         "state_directory": state,
         "ground": MACHINE,
         "who": whoever_runs_this(),
@@ -184,7 +184,7 @@ def test_kafka_drops_a_replica_that_an_order_leaves_out(lab: Lab) -> None:
     sync, and the order from before cannot be given again."""
     at = TopicPartition(DEAD, 1)
     with _source(lab) as source:
-        hand = LiveHand.of(source)
+        hand = LiveAdminClient.of(source)
         assert hand.reorder({at: (2, 3)}) == {at: "NONE"}
         assert _states(lab, DEAD)[1].replicas == (2, 3, 1)  # 1 is being removed
 

@@ -197,12 +197,12 @@ def _move(lab: Lab, topic: str, number: int) -> None:
     from kelr.controller import Election  # noqa: PLC0415
     from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
     from kelr.sources.live import LiveSource  # noqa: PLC0415
-    from kelr.sources.live.changes import LiveHand  # noqa: PLC0415
+    from kelr.sources.live.changes import LiveAdminClient  # noqa: PLC0415
 
     at = TopicPartition(topic, number)
     order = lab.partitions(topic)[at].replicas
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers)) as source:
-        hand = LiveHand.of(source)
+        hand = LiveAdminClient.of(source)
         assert hand.reorder({at: (3, *(one for one in order if one != 3))})[at] == "NONE"
         assert hand.elect(Election.PREFERRED, [at])[at] == "NONE"
         lab.wait_partitions(topic, "3 leads", lambda state: state.partition != number or state.leader == 3)

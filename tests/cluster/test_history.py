@@ -17,7 +17,7 @@ from kelr.lab.story import Action, Story
 from kelr.model import TopicPartition
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.metadata_log.log import open_metadata_log
 from tests.tla.histories import of_metadata_log
 from tests.tla.steps import rejected
@@ -65,7 +65,7 @@ def story(lab: Lab) -> Story:
     told.start(3)
     told.wait("nobody leads", lambda state: state.leader is None)
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers)) as source:
-        hand = LiveHand.of(source)
+        hand = LiveAdminClient.of(source)
         assert hand.reorder({FIRST: (3, 1, 2)})[FIRST] == "NONE"
         assert set(hand.elect(Election.UNCLEAN, [FIRST, SECOND]).values()) == {"NONE"}
         told.wait("3 leads", lambda state: state.leader == 3)
@@ -73,7 +73,7 @@ def story(lab: Lab) -> Story:
     told.start(1, 2)
     told.wait("all are in sync", lambda state: len(state.isr) == 3)
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers)) as source:
-        hand = LiveHand.of(source)
+        hand = LiveAdminClient.of(source)
         assert hand.elect(Election.PREFERRED, [FIRST])[FIRST] == "NONE"
         told.wait("1 leads again", lambda state: state.partition == 1 or state.leader == 1)
         assert hand.reorder({FIRST: (1, 2)})[FIRST] == "NONE"

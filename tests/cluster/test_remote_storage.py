@@ -42,7 +42,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.disk import read_log_directories
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.records.stream import RawBatch
 from tests.differential.driver import javac_version
 
@@ -100,7 +100,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteLab]:
         assert isinstance(made, RemoteLab)
         wait(lambda: _state(made, METADATA) is not None)
         with _source(made) as source:
-            assert LiveHand.of(source).reorder({METADATA: (4,)}) == {METADATA: "NONE"}
+            assert LiveAdminClient.of(source).reorder({METADATA: (4,)}) == {METADATA: "NONE"}
         wait(lambda: (state := _state(made, METADATA)) is not None and (state.replicas, state.leader) == ((4,), 4))
         yield made
 
@@ -158,7 +158,7 @@ def _elect(lab: Lab, at: TopicPartition, replica: int, state_directory: Path) ->
         (result,) = apply_plan(
             plan,
             source=source,
-            hand=LiveHand.of(source),
+            hand=LiveAdminClient.of(source),
             state_directory=state_directory,
             ground=MACHINE,
             who=whoever_runs_this(),

@@ -22,7 +22,7 @@ from kelr.recovery.acls import permissions_of
 from kelr.recovery.admin_client import NO_ANSWER
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource, changes, requests
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.live.failures import error_in_words
 from kelr.sources.live.transport import Failure, FailureKind, NodeId
 from kelr.sources.memory import MemorySource
@@ -76,9 +76,9 @@ def cluster() -> ChangingCluster:
     return made
 
 
-def _hand(cluster: FakeCluster) -> LiveHand:
+def _hand(cluster: FakeCluster) -> LiveAdminClient:
     settings = ConnectionSettings((("127.0.0.1", 1),), timeout_s=5)
-    return LiveHand.of(LiveSource(settings, connect=lambda _settings: FakeTransport(cluster)))
+    return LiveAdminClient.of(LiveSource(settings, connect=lambda _settings: FakeTransport(cluster)))
 
 
 def test_a_reordering(cluster: ChangingCluster) -> None:
@@ -159,7 +159,7 @@ def test_a_request_that_nobody_got(cluster: ChangingCluster, failure: Failure, e
 
 def test_only_a_live_cluster_can_be_changed() -> None:
     with pytest.raises(UsageError, match="is no live cluster"):
-        LiveHand.of(MemorySource(INCIDENT))
+        LiveAdminClient.of(MemorySource(INCIDENT))
 
 
 # Through confluent-kafka.

@@ -32,7 +32,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource, requests
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.view.plan_words import method_in_words
 from tests.lab.simulated.stories import ORDERS, cluster, power_outage, returns, state
@@ -121,7 +121,7 @@ def test_what_was_shown_is_what_is_done_in_one_request(kind: str, tmp_path: Path
         plan = _plan(source, NATIVE_TYPES[kind])
         (planned,) = plan.elections
         assert (planned.method, planned.elect, planned.order) == (Method.NATIVE, 2, (3, 1, 2))
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
         assert (applied.ended, applied.leader, applied.error) == (ElectionResult.DONE, 2, None)
         assert hand.asked == [("designate", {ORDERS: 2})]
@@ -137,7 +137,7 @@ def test_an_election_by_logs_that_was_asked_for_is_left_to_the_controller(kind: 
         plan = _plan(source, ElectionRequest(kind))
         (planned,) = plan.elections
         assert (planned.method, planned.elect, planned.order) == (Method.LONGEST_LOG, 2, (3, 1, 2))
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         lines: list[str] = []
         hand.before = lambda: lines.extend(_journal(tmp_path).read_text(encoding="utf-8").splitlines())
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
@@ -155,7 +155,7 @@ def test_a_log_that_is_cut_at_the_last_moment_is_not_elected_by_the_controller(t
         def cut(world: World) -> None:
             world.running.cluster = world.running.cluster.cut(ORDERS, 2, 5)
 
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         hand.before = lambda: server.inside(cut)
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
         assert (applied.ended, applied.leader) == (ElectionResult.OTHER_LEADER, 3)
@@ -175,7 +175,7 @@ def test_a_plan_by_logs_says_that_another_one_may_be_elected(kind: ElectionType,
         (planned,) = plan.elections
         assert "if the logs differ then, another one is elected" in method_in_words(planned)
         assert (planned.elect, [hold.broker for hold in planned.hold]) == (2, [1])
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         hand.before = lambda: returns(server, 1)
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
         assert (applied.ended, applied.leader) == (ElectionResult.OTHER_LEADER, 1)
@@ -221,7 +221,7 @@ def test_the_older_request_is_still_sent_to_such_a_cluster() -> None:
         with _source(server) as source:
             _until(lambda: 2 in source.cluster().live, source)
             assert state(server).leader is None
-            assert LiveHand.of(source).elect(Election.UNCLEAN, [ORDERS]) == {ORDERS: "NONE"}
+            assert LiveAdminClient.of(source).elect(Election.UNCLEAN, [ORDERS]) == {ORDERS: "NONE"}
             assert state(server).leader == 2
 
 
@@ -235,7 +235,7 @@ def _until(holds: Callable[[], bool], source: LiveSource) -> None:
 
 def test_the_journal_names_the_leaders_before_they_are_asked_for(tmp_path: Path) -> None:
     with leaderless() as server, _source(server) as source:
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         lines: list[str] = []
         hand.before = lambda: lines.extend(_journal(tmp_path).read_text(encoding="utf-8").splitlines())
         apply_plan(_plan(source, NATIVE_TYPES["designation"]), consented=CONSENT, **_common(source, hand, tmp_path))
@@ -251,7 +251,7 @@ def _journal(directory: Path) -> Path:
 
 def test_a_replica_that_dies_at_the_last_moment_is_not_replaced_by_another(tmp_path: Path) -> None:
     with leaderless() as server, _source(server) as source:
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         hand.before = lambda: server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
         plan = _plan(source, NATIVE_TYPES["designation"])
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
@@ -264,7 +264,7 @@ def test_a_plan_whose_replica_died_since_is_refused(tmp_path: Path) -> None:
     with leaderless() as server, _source(server) as source:
         plan = _plan(source, NATIVE_TYPES["designation"])
         server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
         assert (applied.ended, hand.asked) == (ElectionResult.REFUSED, [])
         assert "live" in {difference.field for difference in applied.differences}
@@ -288,14 +288,14 @@ def test_a_kelr_that_is_killed_in_the_middle_is_resumed(moment: str, tmp_path: P
         raise _Killed
 
     with leaderless() as server, _source(server) as source:
-        hand = Watched(LiveHand.of(source))
+        hand = Watched(LiveAdminClient.of(source))
         setattr(hand, moment, killed)
         plan = _plan(source, NATIVE_TYPES["designation"])
         with pytest.raises(_Killed):
             apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
         journal = _journal(tmp_path)
         assert read_journal(journal).ending is None
-        again = Watched(LiveHand.of(source))
+        again = Watched(LiveAdminClient.of(source))
         done = resume(journal, **_common(source, again, tmp_path))
         assert [one.ended for one in done.applied] == [ElectionResult.DONE]
         assert done.orders == ()
@@ -320,19 +320,19 @@ def test_the_plan_for_kafkas_own_tool() -> None:
 def test_an_error_of_the_whole_is_one_of_each() -> None:
     with leaderless() as server, _source(server) as source:
         server.inside(lambda world: world.denied.add(Denied("cluster", "ALTER")))
-        assert LiveHand.of(source).designate({ORDERS: 2}) == {ORDERS: "CLUSTER_AUTHORIZATION_FAILED"}
+        assert LiveAdminClient.of(source).designate({ORDERS: 2}) == {ORDERS: "CLUSTER_AUTHORIZATION_FAILED"}
 
 
 def test_each_partition_has_its_own_answer() -> None:
     nowhere = TopicPartition("nowhere", 3)
     with leaderless() as server, _source(server) as source:
-        answers = LiveHand.of(source).designate({ORDERS: 2, nowhere: 1})
+        answers = LiveAdminClient.of(source).designate({ORDERS: 2, nowhere: 1})
         assert answers == {ORDERS: "NONE", nowhere: "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
 def test_a_released_cluster_is_told_nothing() -> None:
     with leaderless("elr-4.3", back=(2,)) as server, _source(server) as source:
-        assert LiveHand.of(source).designate({ORDERS: 2}) == {ORDERS: "UNSUPPORTED_VERSION"}
+        assert LiveAdminClient.of(source).designate({ORDERS: 2}) == {ORDERS: "UNSUPPORTED_VERSION"}
         assert state(server).leader is None
 
 
@@ -341,7 +341,7 @@ def test_an_answer_that_never_comes_is_none() -> None:
     with leaderless() as server, _source(server) as source:
         source.cluster()
         settings, transport, brokers = source.reached()
-        hand = LiveHand(replace(settings, timeout_s=0.1), transport, brokers)
+        hand = LiveAdminClient(replace(settings, timeout_s=0.1), transport, brokers)
         server.fault(Fault(FaultKind.DROP, api="ElectLeaders"))
         assert hand.designate({ORDERS: 2}) == {ORDERS: NO_ANSWER}
         _until(lambda: state(server).leader == 2, source)  # it was carried out all the same
@@ -378,8 +378,8 @@ class _Nodes:
         )
 
 
-def _hand(nodes: _Nodes) -> LiveHand:
-    return LiveHand(ConnectionSettings((("127.0.0.1", 1),), timeout_s=5), nodes, nodes)  # type: ignore[arg-type]
+def _hand(nodes: _Nodes) -> LiveAdminClient:
+    return LiveAdminClient(ConnectionSettings((("127.0.0.1", 1),), timeout_s=5), nodes, nodes)  # type: ignore[arg-type]
 
 
 def test_no_more_partitions_than_a_request_may_have() -> None:

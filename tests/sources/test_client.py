@@ -22,7 +22,7 @@ from kelr.model import TopicPartition, select
 from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.live import LiveSource, client, requests
 from kelr.sources.live import connection as connections
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.live.client import Client
 from kelr.sources.live.page_bytes import PageBytes, read_page
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, Request
@@ -79,11 +79,11 @@ def test_a_server_that_hangs_is_not_asked_to_change_anything_where_another_answe
             silent.append(f"127.0.0.1:{listener.getsockname()[1]}")
         servers = ",".join([*silent, f"127.0.0.1:{server.ports[2]}"])
         source = stack.enter_context(LiveSource(ConnectionSettings.read(servers, timeout_s=60)))
-        permissions = LiveHand.of(source).permissions(())
+        permissions = LiveAdminClient.of(source).permissions(())
         assert permissions.cluster is not None
         orders = {TopicPartition("topic-000000", 0): (1, 2, 3)}
         began = time.monotonic()
-        assert LiveHand.of(source).reorder(orders) == dict.fromkeys(orders, "NONE")
+        assert LiveAdminClient.of(source).reorder(orders) == dict.fromkeys(orders, "NONE")
         assert time.monotonic() - began < 12, "it was sent to the one that answers"
 
 

@@ -13,7 +13,7 @@ from kelr.model import TopicPartition
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from kelr.sources.live.refusals import login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind
@@ -171,7 +171,7 @@ def test_a_ticket_that_ends_meanwhile_is_no_brokers_refusal(monkeypatch: pytest.
     ask: dict[str, Callable[[], object]] = {
         "kafka-1:9092": lambda: reach(nodes, settings),  # type: ignore[arg-type]
         "the brokers": lambda: brokers.ask(api_versions),
-        "the brokers ": lambda: LiveHand(settings, nodes, brokers, own=True).designate({ORDERS: 1}),  # type: ignore[arg-type]
+        "the brokers ": lambda: LiveAdminClient(settings, nodes, brokers, own=True).designate({ORDERS: 1}),  # type: ignore[arg-type]
     }
     for who, question in ask.items():
         with pytest.raises(AuthenticationError) as raised:

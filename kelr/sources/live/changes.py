@@ -66,7 +66,7 @@ _OPERATIONS = {
 """AclOperation codes: the bits of "authorized operations"."""
 
 
-class LiveHand:
+class LiveAdminClient:
     """Changes the cluster that a `LiveSource` reads.
 
     Args:
@@ -86,7 +86,7 @@ class LiveHand:
         self._request_s = min(LONGEST_REQUEST_S, settings.timeout_s)
 
     @classmethod
-    def of(cls, source: Source) -> LiveHand:
+    def of(cls, source: Source) -> LiveAdminClient:
         """The hand for the cluster of a live source, over the same connections.
 
         Raises:

@@ -15,7 +15,7 @@ from kelr.commands.main import main
 from kelr.lab.simulated.connection import Connection
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.server import MachineClock
-from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.changes import LiveAdminClient
 from tests.lab.simulated.data import batch, produce
 from tests.lab.simulated.stories import ORDERS, cluster, eventually
 
@@ -89,7 +89,7 @@ def prepared(server: SimulatedServer, command: str, monkeypatch: pytest.MonkeyPa
         assert kelr(server, "recover", "plan", AT, *DESIGNATE_3, "--out", "plan.json") == 0
     if command in {"recover resume", "recover undo", "recover undo plan"}:
         with monkeypatch.context() as patch:
-            patch.setattr(LiveHand, "elect", killed)
+            patch.setattr(LiveAdminClient, "elect", killed)
             with pytest.raises(Killed):
                 kelr(server, "recover", "apply", "plan.json", YES, *ACCEPT)
     if command == "recover undo plan":
