@@ -12,7 +12,7 @@ import pytest
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from tests.commands.conftest import Kelr, Terminal
-from tests.recovery.simulated import WHO, SimulatedHand, SimulatedSource, World, leaderless, returns
+from tests.recovery.simulated import WHO, SimulatedAdminClient, SimulatedSource, World, leaderless, returns
 
 CONNECTION = ("-b", "kafka-1:9092")
 
@@ -23,7 +23,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     holds the most, is down. ``steady:0`` is led by 2 and prefers 3."""
     world = leaderless()
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
-    monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: SimulatedHand(world))
+    monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: SimulatedAdminClient(world))
     monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: WHO)
     monkeypatch.setattr("kelr.commands.electing.MACHINE", world.ground)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))

@@ -26,7 +26,16 @@ from kelr.view.describe import NOTHING_READ
 from tests.commands.conftest import Kelr, Ran
 from tests.incident import INCIDENT
 from tests.recovery import simulated
-from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource, World, dies, leaderless, returns
+from tests.recovery.simulated import (
+    WHO,
+    Killed,
+    SimulatedAdminClient,
+    SimulatedSource,
+    World,
+    dies,
+    leaderless,
+    returns,
+)
 from tests.view.test_schema import violations
 
 CONNECTION = ("-b", "kafka-1:9092")
@@ -46,7 +55,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     for module in ("apply", "resume", "undo", "hold"):
         monkeypatch.setattr(f"kelr.recovery.{module}.Timeouts", world.patience)
     for module in ("recover_apply", "recover_settle", "recover_hold"):
-        monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
+        monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedAdminClient(world))
         monkeypatch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr("sys.stdin", io.StringIO())
@@ -284,7 +293,7 @@ def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kel
 @pytest.mark.usefixtures("planned")
 def test_what_was_refused_has_its_line_in_the_audit_log(kelr: Kelr, world: World, tmp_path: Path) -> None:
     """Who tried which plan, and why not; a dry run tries nothing. Where others are elected, each has one line."""
-    SimulatedHand(world).reorder({TopicPartition("orders", 1): (3, 1, 2)})
+    SimulatedAdminClient(world).reorder({TopicPartition("orders", 1): (3, 1, 2)})
     assert apply(kelr, "--dry-run").code == 6
     assert list(audit.read(tmp_path / "state")) == []
     assert apply(kelr, "--yes", "--accept-loss", "0+", "--topic", "orders").code == 7
@@ -332,7 +341,7 @@ def test_a_name_that_no_file_can_have_is_an_error_of_who_typed_it(kelr: Kelr, wo
 def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> None:
     at = TopicPartition("orders", 1)
     assert world.state(1).replicas == (3, 2, 1)
-    SimulatedHand(world).reorder({at: (3, 1, 2)})
+    SimulatedAdminClient(world).reorder({at: (3, 1, 2)})
     ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 7, ran.err
     assert leaders(world) == [2, None, 2, 2]
@@ -503,7 +512,7 @@ def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> N
 @pytest.mark.usefixtures("planned")
 def test_verify_of_a_plan_that_was_refused_leads_to_a_new_one(kelr: Kelr, world: World) -> None:
     """It led to the dump of what the plan would lose, and to apply, which refuses it again."""
-    SimulatedHand(world).reorder({TopicPartition("orders", number): (1, 2, 3) for number in range(4)})
+    SimulatedAdminClient(world).reorder({TopicPartition("orders", number): (1, 2, 3) for number in range(4)})
     assert apply(kelr, "--yes", "--accept-loss", "0+").code == 6
     ran = kelr("recover", "verify", "plan.json", *CONNECTION)
     assert ran.code == 1

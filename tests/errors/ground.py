@@ -17,7 +17,7 @@ from kelr.model import Snapshot
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import write_snapshot
 from tests.incident import INCIDENT
-from tests.recovery.simulated import WHO, SimulatedHand, SimulatedSource, World, leaderless
+from tests.recovery.simulated import WHO, SimulatedAdminClient, SimulatedSource, World, leaderless
 
 CONNECTION = ("-b", "kafka-1:9092")
 
@@ -77,7 +77,7 @@ class Ground:
         for module in ("recover_apply", "recover_settle", "recover_hold"):
             self.patch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
         for module in ("recover_apply", "recover_settle", "recover_hold"):
-            self.patch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
+            self.patch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedAdminClient(world))
             self.patch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
         self.patch.setattr("kelr.recovery.apply.Timeouts", world.patience)
         self.patch.setattr("sys.stdin", io.StringIO())

@@ -30,7 +30,7 @@ from kelr.rescue.target import refuse_internal
 from tests.errors.ground import CONNECTION, Cause, Causes, Ground
 from tests.incident import CLUSTER
 from tests.recovery import simulated
-from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedHand, leaderless, watch_files
+from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedAdminClient, leaderless, watch_files
 from tests.rescue.batches import batch
 from tests.rescue.fake_cluster import FakeCluster, orders
 from tests.rescue.files import save, tail
@@ -79,7 +79,7 @@ def later(world: Any) -> None:
 
 
 def reordered(world: Any) -> None:
-    SimulatedHand(world).reorder({TopicPartition(TOPIC, 1): (3, 1, 2)})
+    SimulatedAdminClient(world).reorder({TopicPartition(TOPIC, 1): (3, 1, 2)})
 
 
 def another_cluster(ground: Ground) -> None:

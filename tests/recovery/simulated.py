@@ -145,7 +145,7 @@ class World:
     def site(self, state_directory: Path) -> Site:
         return Site(
             SimulatedSource(self),
-            SimulatedHand(self),
+            SimulatedAdminClient(self),
             state_directory,
             self.ground,
             WHO,
@@ -156,7 +156,7 @@ class World:
         """The arguments that apply, resume and undo have in common."""
         return {
             "source": SimulatedSource(self),
-            "hand": SimulatedHand(self),
+            "hand": SimulatedAdminClient(self),
             "state_directory": state_directory,
             "ground": self.ground,
             "who": WHO,
@@ -293,7 +293,7 @@ class Lagging(SimulatedSource):
             world.cluster = now
 
 
-class SimulatedHand:
+class SimulatedAdminClient:
     """Requests to the simulated controller."""
 
     def __init__(self, world: World) -> None:

@@ -38,7 +38,7 @@ from tests.recovery.simulated import (
     TOPIC,
     Fault,
     Killed,
-    SimulatedHand,
+    SimulatedAdminClient,
     SimulatedSource,
     World,
     dies,
@@ -123,7 +123,7 @@ def test_what_is_sent_and_in_which_order(tmp_path: Path) -> None:
     world = leaderless()
     sent: list[tuple[object, ...]] = []
 
-    class Recorded(SimulatedHand):
+    class Recorded(SimulatedAdminClient):
         def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
             sent.append(("reorder", {at.partition: order for at, order in orders.items()}))
             return super().reorder(orders)
@@ -947,7 +947,7 @@ def test_a_batch_that_is_too_small_or_too_large(tmp_path: Path, batch: int) -> N
 def test_a_missing_acl_is_named_before_anything_is_changed(tmp_path: Path) -> None:
     world = leaderless()
 
-    class Restricted(SimulatedHand):
+    class Restricted(SimulatedAdminClient):
         def permissions(self, topics: tuple[str, ...]) -> Permissions:
             granted = dict.fromkeys(topics, frozenset({"DESCRIBE"}))
             return Permissions(frozenset({"DESCRIBE"}), {**granted, STEADY.topic: frozenset()})

@@ -32,7 +32,7 @@ from tests.recovery.simulated import (
     TOPIC,
     Fault,
     Killed,
-    SimulatedHand,
+    SimulatedAdminClient,
     SimulatedSource,
     World,
     dies,
@@ -311,17 +311,17 @@ def test_a_cordon_and_an_order_that_are_left_refuse_others(tmp_path: Path) -> No
 
 def _kill_when_emptied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process dies as soon as a broker has taken a write that empties its cordon."""
-    write = SimulatedHand.write_broker_config
+    write = SimulatedAdminClient.write_broker_config
 
-    def killing(hand: SimulatedHand, broker: int, name: str, value: str | None) -> str:
+    def killing(hand: SimulatedAdminClient, broker: int, name: str, value: str | None) -> str:
         answer = write(hand, broker, name, value)
         if value == "":
-            monkeypatch.setattr(SimulatedHand, "write_broker_config", write)
+            monkeypatch.setattr(SimulatedAdminClient, "write_broker_config", write)
             world.kill_at = len(world.moments)
             world.moment("emptied")
         return answer
 
-    monkeypatch.setattr(SimulatedHand, "write_broker_config", killing)
+    monkeypatch.setattr(SimulatedAdminClient, "write_broker_config", killing)
 
 
 def test_another_cordon_of_the_operator_comes_back_after_a_second_kill(

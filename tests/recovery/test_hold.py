@@ -27,7 +27,7 @@ from tests.recovery.simulated import (
     TOPIC,
     Fault,
     Killed,
-    SimulatedHand,
+    SimulatedAdminClient,
     SimulatedSource,
     World,
     leaderless,
@@ -60,7 +60,7 @@ def test_both_sets_are_cleared_and_the_config_is_as_before(tmp_path: Path, own: 
     world = leaderless(own=own)
     written: list[str | None] = []
 
-    class Recorded(SimulatedHand):
+    class Recorded(SimulatedAdminClient):
         def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
             written.append(value)
             return super().write_topic_config(topic, name, value)
@@ -90,7 +90,7 @@ def test_a_broker_that_has_not_read_the_write_yet_does_not_say_that_it_is_restor
     before = SimulatedSource(world).topic_configs([TOPIC])
     written_ms: list[int] = []
 
-    class AdminClient(SimulatedHand):
+    class AdminClient(SimulatedAdminClient):
         def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
             written_ms.append(world.clock_ms())
             return super().write_topic_config(topic, name, value)
@@ -134,7 +134,7 @@ def test_a_write_under_way_at_an_interrupt_may_take_effect_for_a_while(tmp_path:
     world = leaderless(own=own)
     written: list[str | None] = []
 
-    class Interrupted(SimulatedHand):
+    class Interrupted(SimulatedAdminClient):
         def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
             written.append(value)
             if len(written) > 1:
@@ -159,7 +159,7 @@ def test_a_restoring_write_that_failed_restored_nothing_whatever_a_broker_tells(
     before = SimulatedSource(world).topic_configs([TOPIC])
     written: list[str | None] = []
 
-    class Failing(SimulatedHand):
+    class Failing(SimulatedAdminClient):
         def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
             written.append(value)
             return "UNKNOWN_SERVER_ERROR" if len(written) > 1 else super().write_topic_config(topic, name, value)
@@ -266,7 +266,7 @@ def test_an_unknown_topic() -> None:
 def test_a_missing_acl(tmp_path: Path) -> None:
     world = leaderless()
 
-    class Restricted(SimulatedHand):
+    class Restricted(SimulatedAdminClient):
         def permissions(self, topics: tuple[str, ...]) -> Permissions:
             return Permissions(frozenset({"ALTER"}), dict.fromkeys(topics, frozenset({"DESCRIBE", "READ"})))
 
