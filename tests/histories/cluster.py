@@ -368,7 +368,7 @@ class HistorySource(SnapshotSource):
         return self._connection.read().snapshot
 
 
-class HistoryHand:
+class HistoryAdminClient:
     """Requests that change the cluster."""
 
     def __init__(self, connection: Connection) -> None:

@@ -27,7 +27,7 @@ from kelr.recovery.plan_making import make_plan
 from kelr.recovery.resume import resume
 from kelr.recovery.undo import undo
 from tests.histories.chance import Chance
-from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryHand, HistorySource, config_event
+from tests.histories.cluster import BROKERS, Cluster, Connection, HistoryAdminClient, HistorySource, config_event
 from tests.histories.machines import Host, Killed, Process
 from tests.histories.rescue import Dumped, Records, Replayed, dump_records, replay_records
 from tests.recovery.simulated import STEADY, TOPIC
@@ -260,7 +260,7 @@ class Operator:
         connection = Connection(self.cluster, process, self.asked)
         return {
             "source": HistorySource(connection),
-            "hand": HistoryHand(connection),
+            "hand": HistoryAdminClient(connection),
             "state_directory": self.host.state,
             "ground": process,
             "who": self.who,
