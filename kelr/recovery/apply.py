@@ -154,7 +154,7 @@ def check_plan(
         RefusedError: the plan is of another cluster, or expired.
         ConnectError, AuthenticationError: the cluster cannot be reached.
     """
-    site = Site(source, _NoHand(), Path(), ground, Actor("", ""), rules, report)
+    site = Site(source, _NoAdminClient(), Path(), ground, Actor("", ""), rules, report)
     _check_batch(batch)
     site.require_live()
     refuse_unfit(plan, site)
@@ -433,7 +433,7 @@ def _check_batch(batch: int) -> None:
         raise UsageError(f"a batch of {batch}, outside 1 to {MOST_IN_A_BATCH}")
 
 
-class _NoHand:
+class _NoAdminClient:
     """For looking alone: a hand that changes nothing."""
 
     def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
