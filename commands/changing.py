@@ -78,7 +78,7 @@ def _given(session: Session) -> str:
 
 
 def hand_of(session: Session) -> AdminClient:
-    """The hand that changes the session's cluster."""
+    """The client that changes the session's cluster."""
     from kelr.sources.live.changes import LiveAdminClient  # noqa: PLC0415 - brings the client libraries along
 
     return LiveAdminClient.of(session.source())

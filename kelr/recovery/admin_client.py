@@ -1,6 +1,6 @@
-"""The hand that changes a cluster: the only requests of kelr that change anything.
+"""The client that changes a cluster: the only requests of kelr that change anything.
 
-Everything that is changed goes through a `AdminClient`, so that the journal, the fences and the tests have one place to
+Everything that is changed goes through an `AdminClient`, so that the journal, the fences and the tests have one place to
 stand.
 """
 
