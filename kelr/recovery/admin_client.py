@@ -1,7 +1,7 @@
 """The client that changes a cluster: the only requests of kelr that change anything.
 
-Everything that is changed goes through an `AdminClient`, so that the journal, the fences and the tests have one place to
-stand.
+Everything that is changed goes through an `AdminClient`, so that the journal, the fences and the tests have one place
+to stand.
 """
 
 from __future__ import annotations
