@@ -20,6 +20,7 @@ from kelr.commands.main import main
 from kelr.lab import Lab, LabSpec, nodes
 from kelr.lab.nodes import HOST, NodePaths
 from kelr.lab.processes import free_ports
+from kelr.lab.produce import Acks, produce
 from kelr.quorum.assess import Matter, Verdict, assess
 from kelr.quorum.reading import read_collections
 from kelr.replay import records as rec
@@ -254,6 +255,8 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(static_lab: La
 def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
     """Row 6: every controller has another port; their disks are whole, and they never form a quorum by themselves."""
     create(lab, "orders")
+    # A replica without records may lack its topic id on disk when its broker is killed; Kafka then sets it aside.
+    produce(lab.bootstrap_servers, "orders", [0, 1], batches=2, records=5, acks=Acks.ALL, label="a")
     for node in lab.controllers:
         lab.kill_controller(node)
     for broker in lab.brokers:
