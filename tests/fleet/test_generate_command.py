@@ -82,7 +82,7 @@ def test_what_cannot_be_made_is_refused(
 
     assert (code, out) == (ExitCode.USAGE, "")
     assert words in err
-    assert "next:" in err
+    assert "fix:" in err
     assert not (tmp_path / "fleet").exists()
 
 

@@ -54,7 +54,7 @@ os.waitpid(begun("first", 5), 0)
 lasted = time.monotonic() - began
 for kill in range(kills):
     writers = [begun(f"{kill}-a", 1000), begun(f"{kill}-b", 1000)]
-    time.sleep(chance.uniform(0, lasted))
+    time.sleep(chance.uniform(0, 2 * lasted))
     for writer in writers:
         os.kill(writer, signal.SIGKILL)
         os.waitpid(writer, 0)
@@ -78,7 +78,7 @@ def runs_meet(place: Path, kills: int, seed: int) -> None:
     assert writers.returncode == 0
     lake = Lake(None, str(place))  # type: ignore[arg-type]
     assert len(said) <= lake.version.number <= len(said) + 2 * kills, "no run that said it ended is missing"
-    assert lake.version.number > kills, "they did come to something"
+    assert lake.version.number > 5, "some came to something after the first five"
     (row,) = lake.rows(ONE)
     assert lake.version.command == row["run"], "the newest run's rows are what is read"
     with lake.changing("after") as changes:
