@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
@@ -16,7 +16,7 @@ from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
 from kelr.commands.registry import commands_with
 from kelr.errors import ExitCode, KelrError, UsageError
-from kelr.interrupts import is_pending
+from kelr.interrupts import is_pending, taken
 from kelr.view.streams import prepare_streams
 
 _GC_THRESHOLD = 100_000
@@ -55,6 +55,21 @@ def run(words: list[str]) -> int:
     return _flushed(code)
 
 
+def tried(do: Callable[[], object]) -> int:
+    """Do what a command does, within another one; its errors are printed as its own run would print them. The exit
+    code."""
+    try:
+        do()
+    except KelrError as error:
+        return _failed(error, debug=False)
+    except KeyboardInterrupt as interruption:
+        taken()
+        return interrupted(str(interruption))
+    except Exception as error:
+        return _defect(error, debug=False)
+    return ExitCode.DONE
+
+
 def _flushed(code: int) -> int:
     """The exit code, once what a failed command had to tell is out too; Python would fail on it at exit, with 120."""
     try:
@@ -82,11 +97,16 @@ def _run(words: list[str]) -> int:
 
 
 def _failed(error: KelrError, *, debug: bool) -> int:
+    _say(error_lines(error), error if debug else None)
+    return int(error.exit_code)
+
+
+def error_lines(error: KelrError) -> list[str]:
+    """What people read of an error."""
     lines = [f"error: {error.message}{f' [{error.code}]' if error.is_specific else ''}"]
     lines += [f"  why: {error.why}"] if error.why else []
     lines += [f"  fix: {error.next_step}"] if error.next_step else []
-    _say(lines, error if debug else None)
-    return int(error.exit_code)
+    return lines
 
 
 def _misused(error: Any) -> int:

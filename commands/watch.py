@@ -99,7 +99,8 @@ def watch(
     On a terminal a screen is kept up to date: the partitions in trouble, their
     replicas' logs, what has changed since the start, and a recovery under way;
     ? shows its keys. In a pipe, or with -o ndjson, it prints a line for each
-    change. It changes nothing, and goes on when brokers cannot be reached.
+    change. It changes nothing by itself, and goes on when brokers cannot be
+    reached.
     --on-change and --webhook send each change, with what to do about it and the
     runbook, to a command or an address.
 

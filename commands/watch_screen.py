@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.watch_alerts import Alerts, sending
+from kelr.commands.watch_orders import OrderJob, apply_on_terminal
 from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
 from kelr.commands.watch_telling import HistoryBuilder
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, next_step_s, title_of
@@ -20,7 +22,7 @@ from kelr.view.output import Output
 from kelr.view.watch.app import WatchApp
 from kelr.view.watch.gaps import silent_since
 from kelr.view.watch.lines import WatchLine, counts_in_words
-from kelr.view.watch.model import Detail, Shown, log_lines
+from kelr.view.watch.model import Detail, Order, Printed, Shown, log_lines
 from kelr.view.watch.words import clock
 
 MOST_LINES = 1000
@@ -62,6 +64,10 @@ class _Screen(WatchApp):
         self._asker: Worker[Sequence[TopicPartition], Asked] = Worker(
             "logs", DetailJob(Reader(session.settings)), self.wake
         )
+        self._settings = session.settings
+        self._orders: Worker[Order, Printed] = Worker(
+            "command", OrderJob(session.settings, color=session.output.color), self.wake
+        )
         self._teller = HistoryBuilder(on_screen=True)
         self._lines: list[WatchLine] = []
         self._forgotten = 0
@@ -94,6 +100,13 @@ class _Screen(WatchApp):
         self._lines += [*self._teller.gaps(self.watching), *changes, *self._teller.rest(self.watching)]
         self._forgotten += max(0, len(self._lines) - MOST_LINES)
         self._lines = self._lines[-MOST_LINES:]
+        printed = self._orders.take()
+        if isinstance(printed, BaseException):
+            raise printed
+        self.printed = printed or self.printed
+        if self.ordered is not None and not self._orders.busy:
+            order, self.ordered = self.ordered, None
+            self._orders.begin(order)
         found = self._asker.take()
         if isinstance(found, KelrError):
             self._detail_trouble = found.message
@@ -102,6 +115,12 @@ class _Screen(WatchApp):
         elif found is not None:
             self._detail_trouble = ""
             self._details, self._readings = found.details, self._readings.with_answers(found.logs)
+
+    def apply(self, plan: Path) -> None:
+        with self.without_screen():
+            apply_on_terminal(self._settings, plan)
+        self.look_asked = True
+        self.renew_later()
 
     def _what_is_known(self) -> Shown:
         looked = self.watching.newest

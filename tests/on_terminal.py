@@ -48,7 +48,8 @@ class Screen:
     """
 
     def __init__(self, columns: int, lines: int) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        # With Ctrl-C the kernel drops what a terminal has not been sent yet, in the middle of a character, too.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self.resize(columns, lines)
 

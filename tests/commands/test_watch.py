@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from kelr.commands.session import now_ms
+from kelr.commands.session import Settings, now_ms, resolve
+from kelr.commands.watch_orders import OrderJob
 from kelr.controller import Election, events
 from kelr.errors import AuthenticationError, ConnectError
-from kelr.model import PartitionState
+from kelr.model import PartitionState, TopicPartition
 from kelr.sources.base import Source
 from kelr.view.watch.gaps import late
-from kelr.view.watch.model import Trouble
+from kelr.view.watch.model import Order, Trouble
 from tests.commands.conftest import Kelr
 from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
 
@@ -475,3 +476,27 @@ def test_a_report_says_that_no_controller_answered(
     happen()
     assert kelr("report", str(tmp_path / "now.md"), "steady", "-b", "kafka-1:9092").code == 0
     assert "Not told: No controller answered (no answer in time)" in (tmp_path / "now.md").read_text()
+
+
+# Commands that somebody at the screen asks for.
+
+
+def test_a_command_that_fails_on_the_screen_says_why_and_leaves_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = ConnectError("no broker answered", next_step="check that one is up")
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: fails(gone)())
+    monkeypatch.setattr("kelr.commands.telling.opened_log", lambda *_, **__: fails(gone)())
+    job = OrderJob(resolve(Settings(bootstrap_server="kafka-1:9092"), environ={}), color=False)
+    for command in ("recover plan", "history"):
+        printed = job(Order(command, TopicPartition("orders", 0), 80))
+        assert printed.plan is None
+        assert printed.lines == ["error: no broker answered", "  fix: check that one is up"]
+
+
+def test_a_plan_on_the_screen_is_that_of_recover_plan(kelr: Kelr, happen: Callable[..., None]) -> None:
+    happen()
+    job = OrderJob(resolve(Settings(bootstrap_server="kafka-1:9092"), environ={}), color=False)
+    printed = job(Order("recover plan", TopicPartition("orders", 0), 80))
+    assert printed.plan is None  # broker 1 is waited for
+    ran = kelr("recover", "plan", "orders:0", "--full", "-b", "kafka-1:9092")
+    assert set(ran.out.splitlines()) <= set(printed.lines)
+    assert "broker 1" in "\n".join(printed.lines)

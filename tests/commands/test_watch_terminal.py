@@ -383,3 +383,63 @@ def test_describe_waits_for_a_cluster_that_is_away_when_it_begins(snapshot: Path
         describe.seen(r"nothing read yet, for \d+ s$", "^NOTHING READ YET: no broker answered")
         gone.unlink()
         describe.seen(*TABLE)
+
+
+LEADERLESS = """
+import functools
+import kelr.commands.recover_apply as recover_apply
+import kelr.commands.recover_plan as recover_plan
+from tests.recovery.simulated import WHO, SimulatedHand, SimulatedSource, leaderless
+world = leaderless()
+session.open_source = lambda settings: SimulatedSource(world)
+recover_apply.hand_of = lambda _: SimulatedHand(world)
+recover_apply.who_changes = lambda _: WHO
+read_options = recover_plan.read_options
+recover_plan.read_options = lambda *given, **wanted: read_options(*given, **{**wanted, "gone": ("1",)})
+"""
+
+
+def test_a_plan_is_carried_out_once_somebody_has_typed_what_it_loses(
+    snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 1, whom all of orders wait for, is said to be gone: kelr recommends to elect 2."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    with watch_of(snapshot, more=LEADERLESS) as watch:
+        watch.seen("^ orders:0 .* none", "P plan")
+        watch.press(b"P")
+        watch.seen("^kelr recover plan orders:0", "^Plan: 1 election", "a apply")
+        watch.press(b"a")
+        watch.until(b'Type "')
+        watch.press(b"no\r")
+        watch.until(b"error: loss not accepted; nothing changed")
+        watch.until(b"Enter goes back to kelr watch")
+        watch.press(b"\r")
+        watch.until(ENTER)
+        watch.seen("^ orders:0 .* none")
+        watch.press(b"P")
+        watch.seen("a apply")
+        watch.press(b"a")
+        watch.until(b'Type "')
+        accepted = watch.until(b'" to accept')
+        # Ctrl-C gives up the command, and not the watch.
+        watch.press(b"\x03")
+        watch.until(b"kelr: interrupted: nothing was changed")
+        watch.until(b"Enter goes back to kelr watch")
+        watch.press(b"\r")
+        watch.until(ENTER)
+        watch.seen("^ orders:0 .* none")
+        watch.press(b"P")
+        watch.seen("a apply")
+        watch.press(b"a")
+        watch.until(b'Type "')
+        watch.until(b'" to accept')
+        watch.press(accepted + b"\r")
+        watch.until(b"Enter goes back to kelr watch")
+        watch.press(b"\r")
+        watch.until(ENTER)
+        watch.seen("^ orders:0 +under-min-isr +2 ", "^ orders:1 .* none", "leader none -> 2")
+        watch.press(b"q")
+        assert watch.ended() == 0
+        watch.given_back()

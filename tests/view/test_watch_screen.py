@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -23,7 +24,7 @@ from kelr.view.watch.app import LiveApp, Pane, TableApp, TextScreen, WatchApp
 from kelr.view.watch.gaps import Gaps
 from kelr.view.watch.head import first_line, head_lines
 from kelr.view.watch.lines import WatchLine
-from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble
+from kelr.view.watch.model import Order, Printed, RecoveryProgress, Shown, Silence, Trouble
 from kelr.view.watch.rows import GAP, MOST_ROWS, Sort, columns_that_fit, listed, row_cells
 from tests.pictures import text_of
 from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
@@ -605,3 +606,92 @@ def test_a_table_that_is_not_renewed_says_so_and_stays() -> None:
     silent = played(Table(["row"], silent=SILENT), 80, 6).splitlines()
     assert silent[1].startswith("NO CONTROLLER ANSWERS since 22:13:20 (no answer in time)")
     assert "nothing read yet, for 2 s" in played(Table([], read=False), 80, 6)
+
+
+# Commands about the chosen partition.
+
+
+class Orders(Fixed):
+    """Keeps what is asked for, and what is to be applied."""
+
+    def __init__(self, shown: Shown) -> None:
+        super().__init__(shown)
+        self.orders: list[Order] = []
+        self.applied: list[Path] = []
+
+    def step(self) -> float:
+        if self.ordered is not None:
+            self.orders.append(self.ordered)
+            self.ordered = None
+        return super().step()
+
+    def apply(self, plan: Path) -> None:
+        self.applied.append(plan)
+
+    def prints(self, *lines: str, plan: Path | None = None) -> None:
+        self.printed = Printed(self.orders[-1], lines, plan)
+        self.renew()
+
+
+def test_a_plan_is_read_on_the_screen_and_applied_from_there_alone() -> None:
+    app = Orders(at_first())
+
+    def drawn() -> str:
+        return text_of(app.export_screenshot())
+
+    async def plan(pilot: Pilot[bool]) -> None:
+        await presses("down", "a", "P")(pilot)
+        (order,) = app.orders
+        assert (order.command, order.at) == ("recover plan", ORDERS_1)
+        assert "kelr recover plan orders:1\n\nthe cluster is being read\n" in drawn()
+        await presses("a")(pilot)
+        assert "apply" not in drawn()
+        app.prints("\x1b[1mPlan\x1b[0m: 1 election", plan=Path("p.json"))
+        await settled(pilot)
+        assert "kelr recover plan orders:1\n\nPlan: 1 election\n" in drawn()
+        assert "a apply (asks before it changes anything)" in drawn()
+        assert app.applied == []
+        await presses("a")(pilot)
+        assert app.applied == [Path("p.json")]
+        assert not explains(app)
+        await presses("a")(pilot)
+        assert app.applied == [Path("p.json")]
+
+    played(app, 80, 24, plan)
+
+
+def test_a_plan_without_an_election_is_not_applied_and_that_of_another_is_not_shown() -> None:
+    app = Orders(at_first())
+
+    async def plan(pilot: Pilot[bool]) -> None:
+        await presses("P")(pilot)
+        app.prints("No election planned.")
+        await settled(pilot)
+        await presses("a", "escape", "down", "P")(pilot)
+        text = text_of(app.export_screenshot())
+        assert "No election" not in text
+        assert "apply" not in text
+        app.printed = Printed(app.orders[0], ["the first one's, late"], Path("p.json"))
+        app.renew()
+        await settled(pilot)
+        await presses("a")(pilot)
+        assert "late" not in text_of(app.export_screenshot())
+        assert app.applied == []
+
+    played(app, 80, 24, plan)
+
+
+def test_a_history_that_was_laid_out_for_a_wider_screen_is_not_cut() -> None:
+    app = Orders(at_first())
+
+    async def history(pilot: Pilot[bool]) -> None:
+        await presses("h")(pilot)
+        assert app.orders[0].command == "history"
+        app.prints(f"{'word ' * 20}end")
+        await pilot.resize_terminal(60, 20)
+        await settled(pilot)
+        assert "end" in text_of(app.export_screenshot())
+        await presses("escape")(pilot)
+        assert not explains(app)
+
+    played(app, 120, 24, history)

@@ -10,10 +10,12 @@ import os
 import signal
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar
 
+from rich.console import Console
 from rich.text import Text as RichText
 from textual import on
 from textual.app import App, ComposeResult
@@ -34,7 +36,7 @@ from kelr.view.layout import rich_text, wrapped
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.watch.head import first_line, gap_lines, head_lines
 from kelr.view.watch.lines import NOTHING_FOUND, WatchLine
-from kelr.view.watch.model import Shown, Silence, Trouble
+from kelr.view.watch.model import Order, Printed, Shown, Silence, Trouble
 from kelr.view.watch.partition import detail_lines, detail_title, explanation_lines
 from kelr.view.watch.rows import GAP, Listed, Sort, columns_that_fit, listed, row_cells
 from kelr.view.watch.words import clock, duration
@@ -62,6 +64,12 @@ _HELP = (
     ("up, down, k, j", "choose a partition, or scroll; so do PgUp, PgDn, space, Home, End, g, G and the mouse"),
     ("Tab", "go to the next pane"),
     ("Enter", "the explanation of the chosen partition, as does a click on it; Esc goes back"),
+    ("h", "its history, as kelr history prints it; Esc goes back"),
+    (
+        "P",
+        "what kelr recover plan makes of it, a dry run; there a is kelr recover apply, which asks before it changes"
+        " anything",
+    ),
     ("s", "sort by the next column, as does a click on its title"),
     ("/", "show partitions whose names hold what you type; Enter keeps that, Esc gives it up, and in the list ends it"),
     ("p", "pause: the cluster is left alone, and the screen stays as it is; p goes on"),
@@ -102,9 +110,11 @@ class PartitionList(DataTable[RichText]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select_cursor", "explain"),
+        Binding("P", "app.order('recover plan')", "plan"),
+        Binding("h", "app.order('history')", "history"),
         Binding("s", "app.sort", "sort"),
         # The next keys are typed into the filter, however soon they come.
-        Binding("slash", "app.filter", "filter", key_display="/", priority=True),
+        Binding("slash", "app.filter", "find", key_display="/", priority=True),
         Binding("k", "cursor_up", show=False),
         Binding("j", "cursor_down", show=False),
         Binding("space", "page_down", show=False),
@@ -210,7 +220,7 @@ class TextScreen(Screen[None]):
         Binding("enter,backspace", "dismiss", show=False),
     ]
 
-    def __init__(self, lines: Callable[[int], Sequence[Text]]) -> None:
+    def __init__(self, lines: Callable[[int], Sequence[Text | RichText]]) -> None:
         super().__init__()
         self._lines = lines
         self.head, self.pane = Static(classes="head"), Pane()
@@ -225,6 +235,53 @@ class TextScreen(Screen[None]):
 
     def renew(self) -> None:
         self.pane.show(self._lines(self.pane.room))
+
+
+class CommandScreen(TextScreen):
+    """What a command prints, and what can be done with it."""
+
+    app: WatchApp
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("a", "apply", "apply (asks before it changes anything)")]
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(self._printed_lines)
+        self.order = order
+        self._told: Printed | None = None
+
+    @property
+    def printed(self) -> Printed | None:
+        """What it has printed; None: it is under way."""
+        found = self.app.printed
+        return found if found is not None and found.order is self.order else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "apply":
+            return self.printed is not None and self.printed.plan is not None
+        return super().check_action(action, parameters)
+
+    def renew(self) -> None:
+        super().renew()
+        if self._told is not self.printed:
+            self._told = self.printed
+            self.refresh_bindings()
+
+    def action_apply(self) -> None:
+        printed = self.printed
+        if printed is not None and printed.plan is not None:
+            self.dismiss()
+            self.app.apply(printed.plan)
+
+    def _printed_lines(self, width: int) -> list[Text | RichText]:
+        head = [Span(f"kelr {self.order.command} {self.order.at}", Style.HEADING)]
+        if self.printed is None:
+            return [head, plain(""), styled("the cluster is being read", Style.QUIET)]
+        # Laid out for the screen as it was: on a narrower one nothing is cut off.
+        lines = (RichText.from_ansi(line) for line in self.printed.lines)
+        return [head, plain(""), *(part for line in lines for part in _in_width(line, self.app.console, width))]
+
+
+def _in_width(line: RichText, console: Console, width: int) -> Sequence[RichText]:
+    return [line] if line.cell_len <= width else list(line.wrap(console, width))
 
 
 class LiveApp(App[bool]):
@@ -253,7 +310,7 @@ class LiveApp(App[bool]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "pause"),
-        Binding("r", "look", "look now"),
+        Binding("r", "look", "renew"),
         Binding("q", "quit", "quit"),
         Binding("ctrl+c", "interrupt", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
@@ -269,6 +326,7 @@ class LiveApp(App[bool]):
         self.ended_by: signal.Signals | None = None
         self.failure: BaseException | None = None
         self._timer: Timer | None = None
+        self._handlers: Mapping[signal.Signals, Any] = {}
 
     @abstractmethod
     def step(self) -> float:
@@ -282,14 +340,13 @@ class LiveApp(App[bool]):
             BaseException: what `step` raised. A signal ends the process, as it would have without a screen.
         """
         os.environ["TEXTUAL_ALLOW_SIGNALS"] = "1"  # Ctrl-C is a signal as ever, which comes through whatever is drawn
-        before = {number: signal.getsignal(number) for number in _ENDS}
+        self._handlers = {number: signal.getsignal(number) for number in _ENDS}
         try:
             with asyncio.Runner() as runner:
                 self._end_by_signals(runner.get_loop())
                 ended = runner.run(self.run_async())
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            self._give_signals_back()
         if self.failure is not None:
             raise self.failure
         if self.ended_by is signal.SIGINT:
@@ -300,6 +357,18 @@ class LiveApp(App[bool]):
         if self.return_code:
             raise RuntimeError("the screen failed")  # Textual has printed why
         return bool(ended)
+
+    @contextmanager
+    def without_screen(self) -> Iterator[None]:
+        """The terminal and the signals as any command has them, until this is left; nothing may be raised within."""
+        with self.suspend():
+            self._give_signals_back()
+            yield
+            self._end_by_signals(asyncio.get_running_loop())
+
+    def _give_signals_back(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def _end_by_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         def end(number: int, _: object) -> None:
@@ -371,6 +440,10 @@ class WatchApp(LiveApp):
         self.head, self.partitions = Static(classes="head"), PartitionList()
         self.detail, self.changes = Pane("detail"), Pane("changes")
         self.filter = Filter(id="filter", placeholder="partitions whose names hold ...")
+        self.ordered: Order | None = None
+        """A command that was asked for and is not begun."""
+        self.printed: Printed | None = None
+        """What the newest one printed."""
         self._listed: tuple[Story | None, Sort, str, Listed] | None = None
         self._changes_of: tuple[object, ...] = ()
 
@@ -460,6 +533,16 @@ class WatchApp(LiveApp):
         if chosen is not None:
             self._open(lambda width: [] if self._shown is None else explanation_lines(self._shown, chosen, width))
 
+    def apply(self, plan: Path) -> None:
+        """Carry a plan out, as ``kelr recover apply`` does, which asks first."""
+        raise NotImplementedError
+
+    def action_order(self, command: str) -> None:
+        chosen = self.partitions.chosen
+        if chosen is not None:
+            self.ordered = Order(command, chosen, self.detail.room)
+            self._push(CommandScreen(self.ordered))
+
     def action_about(self) -> None:
         if isinstance(self.screen, TextScreen):
             self.screen.dismiss()
@@ -467,7 +550,10 @@ class WatchApp(LiveApp):
             self._open(_help)
 
     def _open(self, lines: Callable[[int], Sequence[Text]]) -> None:
-        self.push_screen(TextScreen(lines), lambda _: self.renew_later())
+        self._push(TextScreen(lines))
+
+    def _push(self, screen: TextScreen) -> None:
+        self.push_screen(screen, lambda _: self.renew_later())
         self.renew_later()
 
 

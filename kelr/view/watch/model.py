@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kelr.engine.watching import BrokerChange, Change, PartitionChange, Readings, Story, Watched
 from kelr.engine.words import brokers
@@ -70,6 +71,28 @@ class RecoveryProgress:
     """How it ended; None: it is open."""
     others: int = 0
     """Further journals that are open."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """A command of kelr's own that somebody at the screen asks for."""
+
+    command: str
+    """``recover plan`` or ``history``."""
+    at: TopicPartition
+    width: int
+    """Columns that there are for what it prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What such a command printed."""
+
+    order: Order
+    lines: Sequence[str]
+    """As they were written for a terminal."""
+    plan: Path | None = None
+    """The file of a plan that elects somebody."""
 
 
 @dataclass(frozen=True, slots=True)
