@@ -16,6 +16,7 @@ from kelr.errors import KelrError
 from kelr.model import Selection
 from kelr.recovery.plan_file import read_plan
 from kelr.replay.history import Window
+from kelr.view.plan_left import without_them
 from kelr.view.watch.model import Order, Printed
 
 
@@ -40,20 +41,22 @@ class OrderJob:
             stderr_color=self._color,
         )
         plan: Path | None = None
+        awaited = ""
         try:
             with Session(self._settings, output=output) as session:
                 if order.command == "history":
                     telling.tell(session, telling.Wanted(Selection.of([order.at]), Window(None, None)))
                 else:
-                    plan = _planned(session, order)
+                    plan, awaited = _planned(session, order)
         except KelrError as error:
             for line in error_lines(error):
                 output.note(line)
-        return Printed(order, written.getvalue().splitlines(), plan)
+        return Printed(order, written.getvalue().splitlines(), plan, awaited)
 
 
-def _planned(session: Session, order: Order) -> Path | None:
-    """Print the plan; its file, where it elects somebody. The file stays: what is printed names it."""
+def _planned(session: Session, order: Order) -> tuple[Path | None, str]:
+    """Print the plan; its file, where it elects somebody, and else whom it waits for. The file stays: what is printed
+    names it."""
     path = Path(tempfile.mkdtemp(prefix="kelr-watch-")) / "plan.json"
     selection = Selection.of([order.at])
     wanted = recover_plan.read_options(
@@ -63,7 +66,7 @@ def _planned(session: Session, order: Order) -> Path | None:
         targets=[str(target) for target in selection.targets],
         election_type=None,
         designate=None,
-        gone=(),
+        gone=(order.gone,) if order.gone else (),
         expires_in=None,
         logs=(),
         out=path,
@@ -73,7 +76,11 @@ def _planned(session: Session, order: Order) -> Path | None:
         full=True,
     )
     recover_plan.plan_and_show(session, wanted)
-    return path if read_plan(path).elections else None
+    plan = read_plan(path)
+    if plan.elections:
+        return path, ""
+    without = without_them(plan.not_planned, wanted.wish.gone)
+    return None, without[-1] if without else ""
 
 
 def apply_on_terminal(settings: Resolved, plan: Path) -> None:

@@ -660,6 +660,30 @@ def test_a_plan_is_read_on_the_screen_and_applied_from_there_alone() -> None:
     played(app, 80, 24, plan)
 
 
+def test_a_plan_that_waits_is_made_again_without_those_that_it_waits_for() -> None:
+    app = Orders(at_first())
+
+    async def plan(pilot: Pilot[bool]) -> None:
+        await presses("P", "w")(pilot)
+        app.printed = Printed(app.orders[0], ["No election planned."], awaited="1,2")
+        app.renew()
+        await settled(pilot)
+        assert "w plan as if they never returned" in text_of(app.export_screenshot())
+        await presses("w")(pilot)
+        assert [(one.command, one.at, one.gone) for one in app.orders] == [
+            ("recover plan", app.orders[0].at, ""),
+            ("recover plan", app.orders[0].at, "1,2"),
+        ]
+        told = text_of(app.export_screenshot())
+        assert "--gone 1,2\n\nthe cluster is being read" in told
+        assert "No election" not in told
+        app.prints("Plan: 1 election", plan=Path("p.json"))
+        await presses("w", "a")(pilot)
+        assert (len(app.orders), app.applied) == (2, [Path("p.json")])
+
+    played(app, 80, 24, plan)
+
+
 def test_a_plan_without_an_election_is_not_applied_and_that_of_another_is_not_shown() -> None:
     app = Orders(at_first())
 

@@ -12,6 +12,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,8 +68,8 @@ _HELP = (
     ("h", "its history, as kelr history prints it; Esc goes back"),
     (
         "P",
-        "what kelr recover plan makes of it, a dry run; there a is kelr recover apply, which asks before it changes"
-        " anything",
+        "what kelr recover plan makes of it, a dry run; there w plans as if brokers that it waits for never returned,"
+        " and a is kelr recover apply, which asks before it changes anything",
     ),
     ("s", "sort by the next column, as does a click on its title"),
     ("/", "show partitions whose names hold what you type; Enter keeps that, Esc gives it up, and in the list ends it"),
@@ -241,7 +242,10 @@ class CommandScreen(TextScreen):
     """What a command prints, and what can be done with it."""
 
     app: WatchApp
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("a", "apply", "apply (asks before it changes anything)")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "apply", "apply (asks before it changes anything)"),
+        Binding("w", "without", "plan as if they never returned"),
+    ]
 
     def __init__(self, order: Order) -> None:
         super().__init__(self._printed_lines)
@@ -257,6 +261,8 @@ class CommandScreen(TextScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "apply":
             return self.printed is not None and self.printed.plan is not None
+        if action == "without":
+            return self.printed is not None and bool(self.printed.awaited)
         return super().check_action(action, parameters)
 
     def renew(self) -> None:
@@ -271,8 +277,14 @@ class CommandScreen(TextScreen):
             self.dismiss()
             self.app.apply(printed.plan)
 
+    def action_without(self) -> None:
+        printed = self.printed
+        if printed is not None and printed.awaited:
+            self.order = self.app.ordered = replace(self.order, gone=printed.awaited)
+            self.app.renew()
+
     def _printed_lines(self, width: int) -> list[Text | RichText]:
-        head = [Span(f"kelr {self.order.command} {self.order.at}", Style.HEADING)]
+        head = [Span(self.order.words, Style.HEADING)]
         if self.printed is None:
             return [head, plain(""), styled("the cluster is being read", Style.QUIET)]
         # Laid out for the screen as it was: on a narrower one nothing is cut off.

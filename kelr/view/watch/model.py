@@ -82,6 +82,12 @@ class Order:
     at: TopicPartition
     width: int
     """Columns that there are for what it prints."""
+    gone: str = ""
+    """Brokers that a plan does without, as ``--gone`` takes them."""
+
+    @property
+    def words(self) -> str:
+        return f"kelr {self.command} {self.at}{f' --gone {self.gone}' if self.gone else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,8 @@ class Printed:
     """As they were written for a terminal."""
     plan: Path | None = None
     """The file of a plan that elects somebody."""
+    awaited: str = ""
+    """Brokers that a plan without an election waits for, as ``--gone`` takes them."""
 
 
 @dataclass(frozen=True, slots=True)
