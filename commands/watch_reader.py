@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from kelr.apart import Arrivals
 from kelr.commands.elections_on_record import on_record, unsaved_in_words, unsaved_on_record
 from kelr.commands.session import Resolved, Session, now_ms
 from kelr.commands.topic_errors import topics_failed
@@ -78,7 +79,7 @@ class Worker(Generic[JobT, ResultT]):
     def __init__(self, name: str, do: Callable[[JobT], ResultT], wake: Callable[[], None]) -> None:
         self._do, self._wake = do, wake
         self._jobs: queue.SimpleQueue[JobT] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[ResultT | BaseException] = queue.SimpleQueue()
+        self._results: Arrivals[ResultT | BaseException] = Arrivals()
         self.busy = False
         """Whether a job was given whose end was not fetched yet."""
         # A look at a broker that hangs must not keep the process from ending.
@@ -93,7 +94,7 @@ class Worker(Generic[JobT, ResultT]):
     def take(self, timeout_s: float = 0.0) -> ResultT | BaseException | None:
         """What the job came to; None where it goes on."""
         try:
-            found = self._results.get(timeout=timeout_s) if timeout_s > 0 else self._results.get_nowait()
+            found = self._results.get(timeout_s)
         except queue.Empty:
             return None
         self.busy = False

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kelr.apart import Arrivals
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live.connection import Connection
@@ -228,7 +229,7 @@ class _Asking:
     def __init__(self, asked: Asked, ground: Ground) -> None:
         self._asked = asked
         self._ground = ground
-        self._heard: queue.SimpleQueue[tuple[_Turn, Connection | None, Answer | None]] = queue.SimpleQueue()
+        self._heard: Arrivals[tuple[_Turn, Connection | None, Answer | None]] = Arrivals()
         self._turns: dict[NodeId, _Turn] = {}
         self._workers: dict[NodeId, queue.SimpleQueue[_Turn | None]] = {}
         self._over = threading.Event()
@@ -251,7 +252,7 @@ class _Asking:
                 del self._turns[late.node], self._workers[late.node]
                 return late.node, None, None if late.request is None else NO_ANSWER
             try:
-                turn, connection, answer = self._heard.get(timeout=_STEP_S)
+                turn, connection, answer = self._heard.get(_STEP_S)
             except queue.Empty:
                 continue
             if self._turns.get(turn.node) is turn:
@@ -301,6 +302,6 @@ class _Asking:
         """End the connections of answers that nobody takes. Who puts one in looks afterwards whether it is over."""
         with suppress(queue.Empty):
             while True:
-                connection = self._heard.get_nowait()[1]
+                connection = self._heard.get()[1]
                 if connection is not None:
                     connection.close()
