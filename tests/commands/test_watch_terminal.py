@@ -387,10 +387,10 @@ def test_describe_waits_for_a_cluster_that_is_away_when_it_begins(snapshot: Path
 
 LEADERLESS = """
 import kelr.commands.recover_apply as recover_apply
-from tests.recovery.simulated import WHO, SimulatedHand, SimulatedSource, leaderless
+from tests.recovery.simulated import WHO, SimulatedAdminClient, SimulatedSource, leaderless
 world = leaderless()
 session.open_source = lambda settings: SimulatedSource(world)
-recover_apply.hand_of = lambda _: SimulatedHand(world)
+recover_apply.hand_of = lambda _: SimulatedAdminClient(world)
 recover_apply.who_changes = lambda _: WHO
 """
 
