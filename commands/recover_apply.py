@@ -119,7 +119,10 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     saved = saved_before(plan, wanted.path, files)
     saving = _words(rescue_commands(plan, wanted.path, disks))
     context = PlanContext(
-        stock_connection=stock_connection(session), rescue_commands=saving, saved=saved_in_words(plan, files)
+        stock_connection=stock_connection(session),
+        rescue_commands=saving,
+        saved=saved_in_words(plan, files),
+        gone=frozenset(plan.gone),
     )
     say_disks(session.output, plan, MACHINE.now_ms())
     if not plan.elections:

@@ -132,6 +132,7 @@ def test_a_broker_that_is_gone_for_good_is_not_waited_for(kelr: Kelr, world: Wor
     saved = kelr("recover", "plan", "orders:0-1", "--gone", "1", "--out", "plan.json", *CONNECTION)
     assert saved.code == 0, saved.err
     assert [one.elect for one in read_plan(Path("plan.json")).elections] == [2, 2]
+    assert read_plan(Path("plan.json")).gone == (1,)
     accept = str(read_plan(Path("plan.json")).loss_to_accept)
     assert apply(kelr, "--yes", "--accept-loss", accept).code == 0
     assert leaders(world) == [2, 2, None, None]

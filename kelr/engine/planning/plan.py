@@ -61,12 +61,14 @@ def plan_of(
     elections: list[PlannedElection] = []
     not_planned: list[NotPlanned] = []
     seen: set[TopicPartition] = set()
+    gone: set[int] = set()
     for decision in decisions:
         address = TopicPartition(decision.topic, decision.partition)
         subject = subject_of(snapshot, decision)
         if subject is None or address in seen:
             raise ValueError(f"{address} is {'not in the snapshot' if subject is None else 'decided twice'}")
         seen.add(address)
+        gone |= wish(address).gone
         found = plan_partition(subject, wish(address))
         if isinstance(found, PlannedElection):
             elections.append(found)
@@ -80,6 +82,7 @@ def plan_of(
         made_by=made_by,
         elections=tuple(sorted(elections, key=lambda one: one.address)),
         not_planned=tuple(sorted(not_planned, key=lambda one: one.address)),
+        gone=tuple(sorted(gone)),
     )
 
 
