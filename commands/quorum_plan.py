@@ -8,7 +8,7 @@ from pathlib import Path
 from kelr.commands.session import Session, now_ms
 from kelr.errors import ExitCode
 from kelr.lab.nodes import new_kafka_uuid
-from kelr.model import Selection
+from kelr.model import Selection, Target
 from kelr.quorum.apply import (
     Statement,
     apply_plan,
@@ -25,6 +25,7 @@ from kelr.quorum.verify import Seen, ask_quorum, check_rescue, log_is_same
 from kelr.recovery.places import state_directory
 from kelr.sources.disk import read_brokers
 from kelr.sources.disk.names import Kind
+from kelr.sources.live.failures import TOPIC_UNAUTHORIZED
 from kelr.view.output import Output
 from kelr.view.quorum_plan import show_applied, show_plan
 from kelr.view.quorum_verify import show_verified
@@ -76,11 +77,15 @@ def verify_rescue(
         for state in page.partitions:
             topics[state.topic] = state.topic_id
             leaderless += state.leader is None
+    unseen = tuple(Target(topic=one.name) for one in image.topics.values() if one.name not in topics)
+    pages = source.pages(Selection(unseen)) if unseen else ()
+    errors = [error for page in pages for error in page.topic_errors]
     seen = Seen(
         quorum=ask_quorum(session.settings.connection(), clock_ms=now_ms()),
         cluster=source.cluster(),
         topics=topics,
         leaderless=leaderless,
+        denied=frozenset(error.topic for error in errors if error.error == TOPIC_UNAUTHORIZED),
         log_same=log_is_same(plan, archive, place),
         set_aside=_set_aside_since(collected, node_directories) if node_directories else None,
     )

@@ -260,6 +260,16 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
             _NOT_AUTHORIZED,
         ),
     ),
+    "quorum verify": (
+        RequiredAcl(
+            _C,
+            AclOperation.DESCRIBE,
+            "who leads, votes and follows (DescribeQuorum)",
+            "`leader` and `followers` are UNKNOWN: exit 7",
+            _IN_PART,
+        ),
+        RequiredAcl(_T, AclOperation.DESCRIBE, "the topics and their ids", "`topics` is UNKNOWN: exit 7", _IN_PART),
+    ),
     "rescue dump": (
         RequiredAcl(_T, AclOperation.READ, "the records (Fetch)", "exit 4, nothing is saved", _NOT_AUTHORIZED),
     ),

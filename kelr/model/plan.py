@@ -298,7 +298,7 @@ class Plan:
     """Sorted by address; one for each partition at most."""
     not_planned: tuple[NotPlanned, ...] = ()
     gone: tuple[int, ...] = field(default=(), metadata={SPARSE: True})
-    """Brokers that will not come back, as whoever made it said (`ElectionRequest.gone`), sorted."""
+    """Brokers with replicas that will not come back, as whoever made it said (`ElectionRequest.gone`), sorted."""
     lacks: tuple[str, ...] = ()
     """Fields that came with a later kelr than the one that made the plan, such as ``NotPlanned.stop``, sorted: they are
     empty, and neither in its file nor in its hash, so that it keeps its name."""

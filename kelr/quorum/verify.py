@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.checkup_answers import quorum_of
 from kelr.sources.live.client import Client
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED
 
 MOST_BEHIND = 100
 """Records that a broker may be behind the leader: a NoOpRecord comes every half second, and an answer takes a while."""
@@ -44,8 +45,10 @@ class Seen:
     quorum: Quorum | NotRead
     cluster: Cluster
     topics: Mapping[str, str | None]
-    """Name to id, of all topics."""
+    """Name to id, of all topics that the principal may see."""
     leaderless: int
+    denied: frozenset[str] = frozenset()
+    """Topics of the copy that the principal may not see."""
     log_same: bool | None = None
     """Whether the new controller's log begins with the planned bytes; None: its directory is not on this host, or its
     first segment is gone since."""
@@ -97,7 +100,7 @@ def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator
     """
     yield from _quorum(plan, image, seen.quorum)
     yield _unfenced(image, seen.cluster)
-    yield _topics(image, seen.topics)
+    yield _topics(image, seen.topics, seen.denied)
     same = seen.log_same
     yield Checked(
         "metadata",
@@ -113,8 +116,10 @@ def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator
 
 def _quorum(plan: QuorumPlan, image: MetadataImage, quorum: Quorum | NotRead) -> Iterator[Checked]:
     if isinstance(quorum, NotRead):
-        yield Checked("leader", False, f"no controller that leads answers: {quorum.why}")
-        yield Checked("followers", None, "no controller that leads answers")
+        denied = quorum.why.startswith(CLUSTER_UNAUTHORIZED)
+        why = quorum.why if denied else f"no controller that leads answers: {quorum.why}"
+        yield Checked("leader", None if denied else False, why)
+        yield Checked("followers", None, quorum.why if denied else "no controller that leads answers")
         return
     voters = [one.node for one in quorum.voters]
     leads = f"controller {quorum.leader} leads in epoch {quorum.leader_epoch}; voters {joined(voters)}"
@@ -137,16 +142,21 @@ def _unfenced(image: MetadataImage, cluster: Cluster) -> Checked:
     return Checked("brokers", True, f"{plural(len(image.brokers), 'broker')} live")
 
 
-def _topics(image: MetadataImage, topics: Mapping[str, str | None]) -> Checked:
+def _topics(image: MetadataImage, topics: Mapping[str, str | None], denied: Collection[str]) -> Checked:
     wrong = sorted(
         one.name
         for one in image.topics.values()
-        if one.name not in topics or topics[one.name] not in {None, one.topic_id}
+        if one.name not in denied and (one.name not in topics or topics[one.name] not in {None, one.topic_id})
     )
     if wrong:
-        named = ", ".join(wrong[:10]) + (f" and {len(wrong) - 10} more" if wrong[10:] else "")
-        return Checked("topics", False, f"missing, or of another id than in the copy: {named}")
+        return Checked("topics", False, f"missing, or of another id than in the copy: {_named(wrong)}")
+    if denied:
+        return Checked("topics", None, f"not authorized: DESCRIBE is needed on {_named(sorted(denied))}")
     return Checked("topics", True, f"{plural(len(image.topics), 'topic')} of the copy, each with its id")
+
+
+def _named(topics: Sequence[str]) -> str:
+    return ", ".join(topics[:10]) + (f" and {len(topics) - 10} more" if topics[10:] else "")
 
 
 def _set_aside(found: Sequence[str] | None) -> Checked:

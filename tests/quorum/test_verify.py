@@ -13,6 +13,7 @@ from kelr.model.checkup import NotRead, Quorum, QuorumNode
 from kelr.quorum.apply import Places
 from kelr.quorum.verify import Seen, check_rescue, log_is_same
 from kelr.replay.image import MetadataImage
+from kelr.sources.live.checkup_answers import refused
 from tests.quorum.nodes import LATE, TOPIC
 from tests.quorum.test_apply import END, REQUEST, Rescue, planned, wanted
 
@@ -29,6 +30,9 @@ WELL = Seen(
     log_same=True,
     set_aside=(),
 )
+
+
+DENIED = refused("CLUSTER_AUTHORIZATION_FAILED", "DESCRIBE")
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,10 @@ def test_all_is_well(rescue: Rescue) -> None:
         ),
         ("brokers", False, replace(WELL, cluster=Cluster("c", ())), "not live: broker 1"),
         ("topics", False, replace(WELL, topics={"early": TOPIC}), "missing, or of another id than in the copy: late"),
+        ("leader", None, replace(WELL, quorum=DENIED), "it needs DESCRIBE on the cluster"),
+        ("followers", None, replace(WELL, quorum=DENIED), "it needs DESCRIBE on the cluster"),
+        ("topics", None, replace(WELL, topics={"early": TOPIC}, denied=frozenset({"late"})), "is needed on late"),
+        ("topics", False, replace(WELL, topics={}, denied=frozenset({"late"})), "in the copy: early"),
         ("topics", False, replace(WELL, topics={"early": LATE, "late": LATE}), "copy: early"),
         ("metadata", False, replace(WELL, log_same=False), "does not begin with the planned bytes"),
         ("metadata", None, replace(WELL, log_same=None), "not read"),

@@ -68,8 +68,9 @@ def plan_of(
         if subject is None or address in seen:
             raise ValueError(f"{address} is {'not in the snapshot' if subject is None else 'decided twice'}")
         seen.add(address)
-        gone |= wish(address).gone
-        found = plan_partition(subject, wish(address))
+        asked = wish(address)
+        gone |= asked.gone.intersection(subject.state.replicas)
+        found = plan_partition(subject, asked)
         if isinstance(found, PlannedElection):
             elections.append(found)
         elif found is not None:
