@@ -48,7 +48,7 @@ class Screen:
     """
 
     def __init__(self, columns: int, lines: int) -> None:
-        # With Ctrl-C the kernel drops what a terminal has not been sent yet, in the middle of a character, too.
+        # With Ctrl-C the kernel drops what a terminal has not been sent yet, even of a character or a sequence.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self.resize(columns, lines)
@@ -72,8 +72,13 @@ class Screen:
                 continue
             match = _SEQUENCE.match(text, at)
             if match is None:
-                if _BEGUN.fullmatch(text, at):
+                begun = _BEGUN.match(text, at)
+                assert begun is not None
+                if begun.end() == len(text):
                     break  # its end has not come yet
+                if text[begun.end()] == "\x1b":
+                    at = begun.end()  # Ctrl-C has cut it short; the next sequence ends it, as on a real terminal
+                    continue
                 raise ValueError(f"an unknown sequence: {text[at : at + 10]!r}")
             if match[2] is not None:  # the others are titles, or shapes of the mouse's pointer
                 self._obey(match[1], match[2])

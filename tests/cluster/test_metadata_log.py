@@ -102,20 +102,19 @@ def sampled(lab: Lab) -> Iterator[list[Sample]]:
 @pytest.fixture(scope="module")
 def incident(lab_43: Lab) -> Iterator[list[Sample]]:
     """Brokers die and return; topics come and go, and are configured."""
-    admin = AdminClient({"bootstrap.servers": lab_43.bootstrap_servers, "log_level": 0, "error_cb": lambda _: None})
     lab_43.restore()
     with sampled(lab_43) as samples:
         create_topic(lab_43, TOPIC, [(1, 2, 3), (3, 1, 2)], {"min.insync.replicas": "1", "cleanup.policy": "compact"})
         create_topic(lab_43, "short-lived", [(1, 2)], {})
-        next(iter(admin.delete_topics(["short-lived"]).values())).result(20)
-        write_config(admin, TOPIC, "unclean.leader.election.enable", "true")
+        delete_topic(lab_43, "short-lived")
+        write_config(lab_43, TOPIC, "unclean.leader.election.enable", "true")
         report = run_incident(lab_43, "needs-unclean-recovery")
         wait_for_sample(lab_43, samples, lambda states: any(state.elr for state in of_topic(states, report.topic)))
         # Kafka forgets the topic's ELRs with this (ClearElrRecord).
-        write_config(admin, report.topic, "min.insync.replicas", "1")
+        write_config(lab_43, report.topic, "min.insync.replicas", "1")
         wait_for_sample(lab_43, samples, lambda states: not any(state.elr for state in of_topic(states, report.topic)))
     yield samples
-    next(iter(admin.delete_topics([TOPIC]).values())).result(20)
+    delete_topic(lab_43, TOPIC)
 
 
 def wait_for_sample(lab: Lab, samples: Sequence[Sample], holds: Callable[[States], bool]) -> None:
@@ -132,9 +131,20 @@ def of_topic(states: States, topic: str) -> list[PartitionState]:
     return found
 
 
-def write_config(admin: AdminClient, topic: str, name: str, value: str) -> None:
+def admin_of(lab: Lab) -> AdminClient:
+    """A client that knows nothing yet: one from before an incident may wait for a broker that is dead by now."""
+    return AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0, "error_cb": lambda _: None})
+
+
+def delete_topic(lab: Lab, topic: str) -> None:
+    admin = admin_of(lab)
+    next(iter(admin.delete_topics([topic]).values())).result(20)
+
+
+def write_config(lab: Lab, topic: str, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = admin_of(lab)
     next(iter(admin.incremental_alter_configs([resource]).values())).result(20)
 
 
