@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as WirePartition
 
 from kelr.commands.main import main
@@ -110,6 +110,8 @@ def test_a_lost_marker_and_a_group_beyond_the_end_are_found_and_mended(healthy_4
     code, applied = kelr("apply", "plan.json", *agreed)
     assert (code, ended(applied)) == (0, {0: "done"})
 
+    # A coordinator that has just become one lists no groups until it has begun to load them, and says nothing of that.
+    lab.wait_until("the group is loaded", lambda: _committed(quiet, topic, "it's-a-group") == 11, timeout_s=60)
     code, found = kelr("verify", "plan.json", "--wait-for", "30")
     bad = {item["check"]: item for item in found["items"] if item["passed"] == "no"}
     assert (code, set(bad)) == (1, {"last-stable-offset", "groups"}), not_well(found)
@@ -136,6 +138,17 @@ def _open_transaction(config: dict[str, Any], topic: str) -> Producer:
         producer.produce(topic, str(number).encode(), partition=0)
     assert producer.flush(30) == 0
     return producer
+
+
+def _committed(config: dict[str, Any], topic: str, group: str) -> int | None:
+    """What a group has committed; None while nobody tells."""
+    consumer = Consumer({**config, "group.id": group})
+    try:
+        return int(consumer.committed([WirePartition(topic, 0)], 10)[0].offset)
+    except KafkaException:
+        return None
+    finally:
+        consumer.close()
 
 
 def _read_and_commit(config: dict[str, Any], topic: str, *, group: str, records: int) -> None:
