@@ -110,7 +110,8 @@ def test_a_lost_marker_and_a_group_beyond_the_end_are_found_and_mended(healthy_4
     code, applied = kelr("apply", "plan.json", *agreed)
     assert (code, ended(applied)) == (0, {0: "done"})
 
-    # A coordinator that has just become one lists no groups until it has begun to load them, and says nothing of that.
+    # Asked right after 2 returned, verify once saw no group beyond the end. Probably the coordinator had not begun to
+    # load its groups, and listed none without an error: verify cannot tell that from having none.
     lab.wait_until("the group is loaded", lambda: _committed(quiet, topic, "it's-a-group") == 11, timeout_s=60)
     code, found = kelr("verify", "plan.json", "--wait-for", "30")
     bad = {item["check"]: item for item in found["items"] if item["passed"] == "no"}
