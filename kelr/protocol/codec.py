@@ -575,7 +575,7 @@ class _Writer:
 
     def _tags(self, kind: type[Struct], into: str, depth: int) -> None:
         """Tagged fields: in the order of their numbers, each once, each as long as it says (KIP-482). Those that the
-        schema does not know are passed over."""
+        schema does not know are passed over; those of other versions are refused, as Kafka's own readers do."""
         left, last, tag, stop = (self._new(name) for name in ("left", "last", "tag", "stop"))
         self._varint(left, depth)
         self.line(depth, f"if {left}:")
@@ -589,11 +589,15 @@ class _Writer:
         self.line(depth, f"if {stop} > end or {tag} <= {last}: malformed('tagged fields make no sense')")
         self.line(depth, f"{last} = {tag}")
         for field in kind.FIELDS.values():
-            if field.tag is not None and _holds(field.versions, self._version):
-                self.line(depth, f"if {tag} == {field.tag}:")
+            if field.tag is None:
+                continue
+            self.line(depth, f"if {tag} == {field.tag}:")
+            if _holds(field.versions, self._version):
                 self._value(field, f"{into}.{field.name}", depth + 1)
                 self.line(depth + 1, f"if pos != {stop}: malformed('{field.name} has another length than it says')")
                 self.line(depth + 1, "continue")
+            else:
+                self.line(depth + 1, f"malformed('tag {field.tag} is not valid for version {self._version}')")
         self.line(depth, f"pos = {stop}")
 
     def _new(self, name: str) -> str:

@@ -54,7 +54,7 @@ class UnknownRecordError(ValueError):
 
 
 CLASSES: Mapping[str, type[Message]] = {kind: message_class(kind) for kind in ALL_KINDS}
-_BY_KEY: Mapping[int, tuple[str, type[Message]]] = {made.API_KEY: (kind, made) for kind, made in CLASSES.items()}
+KIND_OF_KEY: Mapping[int, str] = {made.API_KEY: kind for kind, made in CLASSES.items()}
 
 
 def encode(kind: str, version: int, fields: Mapping[str, Any]) -> bytes:
@@ -63,22 +63,34 @@ def encode(kind: str, version: int, fields: Mapping[str, Any]) -> bytes:
     return b"".join(map(uvarint_bytes, (FRAME_VERSION, made.API_KEY, version))) + made(**fields).encode(version)
 
 
+def frame(value: bytes) -> tuple[int, int, int]:
+    """(key, version, where the record begins) of a record's value.
+
+    Raises:
+        UnknownRecordError: it is in a frame of another version, or in none.
+    """
+    try:
+        found, at = uvarint(value, 0)
+        key, at = uvarint(value, at)
+        version, at = uvarint(value, at)
+    except (MalformedError, IndexError):
+        raise UnknownRecordError("a varint without an end") from None
+    if found != FRAME_VERSION:
+        raise UnknownRecordError(f"a record is in a frame of version {found}; kelr knows {FRAME_VERSION}")
+    return key, version, at
+
+
 def decode(value: bytes) -> tuple[str, int, Message]:
     """(kind, version, record) of a record's value.
 
     Raises:
         UnknownRecordError: it is of another kind or a newer version, or no record at all.
     """
+    key, version, at = frame(value)
+    kind = KIND_OF_KEY.get(key)
+    if kind is None or version > CLASSES[kind].newest():
+        raise UnknownRecordError(f"a record of key {key}, version {version}")
     try:
-        frame, at = uvarint(value, 0)
-        key, at = uvarint(value, at)
-        version, at = uvarint(value, at)
-    except (MalformedError, IndexError):
-        raise UnknownRecordError("a varint without an end") from None
-    kind, made = _BY_KEY.get(key, ("", None))
-    if frame != FRAME_VERSION or made is None or version > made.newest():
-        raise UnknownRecordError(f"a record of key {key}, version {version}, in a frame of version {frame}")
-    try:
-        return kind, version, made.decode_start(value, version, at)[0]
+        return kind, version, CLASSES[kind].decode_start(value, version, at)[0]
     except MalformedError as error:
         raise UnknownRecordError(f"no {kind} of version {version}: {error}") from error

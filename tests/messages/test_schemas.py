@@ -20,7 +20,6 @@ from kelr.protocol import codec
 from kelr.protocol import metadata_records as metadata
 from kelr.protocol.codec import message_class
 from kelr.protocol.messages import ElectLeadersRequest
-from kelr.sources.metadata_log import decoding
 
 KAFKA = "4.4.0"
 OLDEST_KAFKA = "4.0.0"
@@ -137,7 +136,7 @@ def test_a_record_of_the_metadata_log_has_the_released_schema(kind: str, kafka: 
 
 
 @pytest.mark.parametrize("kafka", [OLDEST_KAFKA, KAFKA])
-@pytest.mark.parametrize("name", ["KRaftVersionRecord", "VotersRecord"])
+@pytest.mark.parametrize("name", ["KRaftVersionRecord", "LeaderChangeMessage", "VotersRecord"])
 def test_a_control_record_has_the_released_schema(name: str, kafka: str) -> None:
     assert list(differences(name, message_class(name).SCHEMA, kafka)) == []
 
@@ -147,12 +146,6 @@ def test_no_kind_of_record_is_missing(kafka: str) -> None:
     files = _jar("kafka-metadata", kafka).namelist()
     kinds = {Path(name).stem for name in files if name.startswith("common/metadata/") and name.endswith(".json")}
     assert kinds | (NEW_KINDS if kafka == OLDEST_KAFKA else set()) == set(metadata.ALL_KINDS)
-
-
-def test_records_are_decoded_by_the_versions_of_the_schemas() -> None:
-    """The decoder of bytes knows the same keys, names and versions."""
-    schemas = {made.API_KEY: (kind, made.newest()) for kind, made in metadata.CLASSES.items()}
-    assert {key: (kind.name, kind.newest) for key, kind in decoding.KINDS.items()} == schemas
 
 
 def test_both_know_the_versions_that_kelr_uses() -> None:

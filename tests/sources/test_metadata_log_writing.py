@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kelr.protocol import metadata_records as metadata
 from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage
-from kelr.sources.metadata_log.decoding import KINDS, decode
+from kelr.sources.metadata_log.decoding import READERS, decode
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.metadata_log.writing import (
     NO_OP_VALUE,
@@ -27,7 +27,7 @@ from kelr.sources.records.batches import StopKind
 from tests.properties import examples
 from tests.sources.metadata_log.random_records import records, says
 
-WRITTEN = [kind.name for kind in KINDS.values() if kind.read is not None]
+WRITTEN = list(READERS)
 ID, OTHER_ID, DIRECTORIES = "A" * 21 + "w", "B" * 21 + "w", ("C" * 21 + "w", "D" * 21 + "w")
 
 

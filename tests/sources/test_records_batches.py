@@ -49,7 +49,7 @@ def test_crc32c_of_the_examples_in_rfc_3720(data: bytes, checksum: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 131_072, 200_001])
 @pytest.mark.parametrize("pattern", [b"\0", b"kelr", bytes(range(256)) + b"\x07\xff"])
-def test_crc32c_across_snappys_blocks(size: int, pattern: bytes) -> None:
+def test_crc32c_of_long_pieces(size: int, pattern: bytes) -> None:
     data = (pattern * (size // len(pattern) + 1))[:size]
     assert crc32c(data) == calc_crc32c(data)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,7 +23,6 @@ from uuid import UUID
 from kelr.controller import Configs, ControllerFailedOver, ControllerState, RecoveryEvent, Registration, Stepped, events
 from kelr.controller.reach import NONE
 from kelr.controller.state import ELECTION_CONFIGS
-from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,
@@ -31,13 +30,17 @@ from kelr.model import (
     PartitionState,
     TopicPartition,
 )
+from kelr.replay import records as rec
+from kelr.replay.records import MetadataRecord
 from kelr.simulation.alike import STAND_IN
+from kelr.sources.metadata_log.decoding import text_of_id
+from kelr.sources.metadata_log.writing import encode_batch
 
 if TYPE_CHECKING:
     from kelr.lab.simulated.world import World
 
 
-# What a controller writes into its metadata log, as values: one function for each kind of record.
+# What a controller writes into its metadata log.
 #
 # Source: ReplicationControlManager, ClusterControlManager, ConfigurationControlManager, FeatureControlManager of Apache
 # Kafka 4.3, for their choice of versions; PartitionRegistration.merge for what a change says and what it leaves out.
@@ -51,19 +54,9 @@ OLDEST_METADATA_VERSION = 7
 """3.3-IV3, the oldest that Kafka 4 can run with (MetadataVersion.MINIMUM_VERSION)."""
 CORDONS = 30
 """The metadata.version from which on registrations tell of cordoned directories (isCordonedLogDirsSupported)."""
-_NOBODY = -1
 _LISTENER = "PLAINTEXT"
 _NEVER_LISTENED = 9
 """The port of a broker that has none here; nothing can listen there (RFC 863, "discard")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record of the metadata log, by the schema's names in snake_case."""
-
-    kind: str
-    version: int
-    fields: Mapping[str, Any]
 
 
 def metadata_version(rules: str) -> int:
@@ -72,10 +65,6 @@ def metadata_version(rules: str) -> int:
     Source: MetadataVersion.LATEST_PRODUCTION of 4.0 (4.0-IV3), 4.1 (4.1-IV1), 4.2 (4.2-IV1) and 4.4 (4.4-IV2).
     """
     return _OLDER_METADATA_VERSIONS.get(rules, _METADATA_VERSION)
-
-
-def feature(name: str, level: int) -> Record:
-    return Record("FeatureLevelRecord", 0, {"name": name, "feature_level": level})
 
 
 def broker_registered(
@@ -87,111 +76,57 @@ def broker_registered(
     host: str,
     port: int | None,
     rack: str | None,
-) -> Record:
+) -> rec.BrokerRegistered:
     """A broker's incarnation, in the state that the controller has it in; it supports this metadata.version."""
-    endpoint = {"name": _LISTENER, "host": host, "port": port or _NEVER_LISTENED, "security_protocol": 0}
-    features = [
-        {"name": ELR_FEATURE, "min_supported_version": 0, "max_supported_version": 1},
-        {
-            "name": METADATA_FEATURE,
-            "min_supported_version": OLDEST_METADATA_VERSION,
-            "max_supported_version": level,
-        },
-    ]
-    return Record(
-        "RegisterBrokerRecord",
-        4 if level >= CORDONS else 3,
-        {
-            "broker_id": broker,
-            "incarnation_id": incarnation_id(cluster_id, broker, registration.epoch),
-            "broker_epoch": registration.epoch,
-            "end_points": [endpoint],
-            "features": features,
-            "rack": rack,
-            "fenced": registration.fenced,
-            "in_controlled_shutdown": registration.in_controlled_shutdown,
-            "log_dirs": [directory_id(cluster_id, broker)],
-        },
+    return rec.BrokerRegistered(
+        broker=broker,
+        epoch=registration.epoch,
+        incarnation=text_of_id(incarnation_id(cluster_id, broker, registration.epoch)),
+        fenced=registration.fenced,
+        in_controlled_shutdown=registration.in_controlled_shutdown,
+        rack=rack,
+        endpoints=(rec.Endpoint(_LISTENER, host, port or _NEVER_LISTENED),),
+        features={ELR_FEATURE: 1, METADATA_FEATURE: level},
+        directories=_directories((broker,), cluster_id),
+        cordoned=() if level >= CORDONS else None,
     )
 
 
-def broker_fenced(broker: int, epoch: int, *, fenced: bool) -> Record:
-    """A broker is fenced, or unfenced."""
-    fields = {"broker_id": broker, "broker_epoch": epoch, "fenced": 1 if fenced else -1}
-    return Record("BrokerRegistrationChangeRecord", 0, fields)
-
-
-def broker_shuts_down(broker: int, epoch: int) -> Record:
-    return Record(
-        "BrokerRegistrationChangeRecord", 1, {"broker_id": broker, "broker_epoch": epoch, "in_controlled_shutdown": 1}
-    )
-
-
-def broker_cordoned(broker: int, epoch: int, cluster_id: str, *, cordoned: bool) -> Record:
-    """All its log directories are cordoned, or none is any more."""
-    directories = [directory_id(cluster_id, broker)] if cordoned else []
-    fields = {"broker_id": broker, "broker_epoch": epoch, "cordoned_log_dirs": directories}
-    return Record("BrokerRegistrationChangeRecord", 3, fields)
-
-
-def broker_unregistered(broker: int, epoch: int) -> Record:
-    return Record("UnregisterBrokerRecord", 0, {"broker_id": broker, "broker_epoch": epoch})
-
-
-def topic_made(name: str, topic_id: UUID) -> Record:
-    return Record("TopicRecord", 0, {"name": name, "topic_id": topic_id})
-
-
-def topic_removed(topic_id: UUID) -> Record:
-    return Record("RemoveTopicRecord", 0, {"topic_id": topic_id})
-
-
-def config(kind: int, resource: str, name: str, value: str | None) -> Record:
-    fields = {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
-    return Record("ConfigRecord", 0, fields)
-
-
-def elr_cleared(topic: str | None) -> Record:
-    """ELR and last known ELR of one topic, or of all, are gone."""
-    return Record("ClearElrRecord", 0, {"topic_name": topic or ""})
-
-
-def partition_made(number: int, topic_id: UUID, state: PartitionState, cluster_id: str) -> Record:
+def partition_made(number: int, topic_id: str, state: PartitionState, cluster_id: str) -> rec.PartitionMade:
     """A partition with its whole state."""
-    fields = {
-        "partition_id": number,
-        "topic_id": topic_id,
-        "replicas": list(state.replicas),
-        "isr": list(state.isr),
-        "removing_replicas": list(state.removing or ()),
-        "adding_replicas": list(state.adding or ()),
-        "leader": _leader(state),
-        "leader_recovery_state": int(bool(state.recovering)),
-        "leader_epoch": state.leader_epoch,
-        "partition_epoch": state.partition_epoch or 0,
-        "directories": _directories(state, cluster_id),
-        "eligible_leader_replicas": list(state.elr) if state.elr else None,
-        "last_known_elr": list(state.last_known_elr) if state.last_known_elr else None,
-    }
-    return Record("PartitionRecord", 2, fields)
+    return rec.PartitionMade(
+        topic_id=topic_id,
+        partition=number,
+        leader=_leader(state),
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch or 0,
+        replicas=state.replicas,
+        isr=state.isr,
+        adding=state.adding or (),
+        removing=state.removing or (),
+        elr=state.elr or None,
+        last_known_elr=state.last_known_elr or None,
+        recovering=bool(state.recovering),
+        directories=_directories(state.replicas, cluster_id),
+    )
 
 
 def partition_changed(
-    number: int, topic_id: UUID, before: PartitionState, after: PartitionState, cluster_id: str
-) -> Record:
+    number: int, topic_id: str, before: PartitionState, after: PartitionState, cluster_id: str
+) -> rec.PartitionChanged:
     """What is different after a run of the controller; the rest stays as it was."""
-    fields: dict[str, Any] = {"partition_id": number, "topic_id": topic_id}
-    for name, kept in _LISTS.items():
-        new = getattr(after, kept) or ()
-        if new != (getattr(before, kept) or ()):
-            fields[name] = list(new)
-    if "replicas" in fields:
-        fields["directories"] = _directories(after, cluster_id)
+    told: dict[str, Any] = {}
+    for name in _LISTS:
+        new = getattr(after, name) or ()
+        if new != (getattr(before, name) or ()):
+            told[name] = new
+    if "replicas" in told:
+        told["directories"] = _directories(after.replicas, cluster_id)
     if after.leader_epoch != before.leader_epoch:
-        fields["leader"] = _leader(after)
+        told["leader"] = _leader(after)
     if bool(after.recovering) != bool(before.recovering):
-        fields["leader_recovery_state"] = int(bool(after.recovering))
-    return Record("PartitionChangeRecord", 2, fields)
+        told["recovering"] = bool(after.recovering)
+    return rec.PartitionChanged(topic_id, number, **told)
 
 
 def directory_id(cluster_id: str, node: int) -> UUID:
@@ -204,23 +139,16 @@ def incarnation_id(cluster_id: str, broker: int, epoch: int) -> UUID:
     return _made(f"{cluster_id}/incarnation/{broker}/{epoch}")
 
 
-_LISTS = {
-    "isr": "isr",
-    "replicas": "replicas",
-    "removing_replicas": "removing",
-    "adding_replicas": "adding",
-    "eligible_leader_replicas": "elr",
-    "last_known_elr": "last_known_elr",
-}
-"""Fields of a change, and where a partition has them."""
+_LISTS = ("isr", "replicas", "removing", "adding", "elr", "last_known_elr")
+"""What a change tells as a list of brokers."""
 
 
 def _leader(state: PartitionState) -> int:
-    return _NOBODY if state.leader is None else state.leader
+    return rec.NO_LEADER if state.leader is None else state.leader
 
 
-def _directories(state: PartitionState, cluster_id: str) -> list[UUID]:
-    return [directory_id(cluster_id, replica) for replica in state.replicas]
+def _directories(brokers: Iterable[int], cluster_id: str) -> tuple[str, ...]:
+    return tuple(text_of_id(directory_id(cluster_id, broker)) for broker in brokers)
 
 
 def _made(text: str) -> UUID:
@@ -243,13 +171,13 @@ class WrittenConfigs:
     def __init__(self) -> None:
         self._told: dict[Key, str] = {}
 
-    def cleared_elr(self, event: events.Event | RecoveryEvent | None, before: ControllerState) -> list[Record]:
+    def cleared_elr(self, event: events.Event | RecoveryEvent | None, before: ControllerState) -> list[MetadataRecord]:
         """A record of min.insync.replicas brings the end of ELRs with it (createClearElrRecordsAsNeeded); KIP-966
         clears partition by partition, where min ISR is met."""
         if before.rules.kip966 or not before.rules.elr or not _writes_min_isr(event, before):
             return []
         assert isinstance(event, events.ConfigWritten | events.ConfigDeleted)
-        return [elr_cleared(event.topic)]
+        return [rec.ElrCleared(event.topic)]
 
     def changed(
         self,
@@ -257,7 +185,7 @@ class WrittenConfigs:
         after: ControllerState,
         event: events.Event | RecoveryEvent | None,
         topics: Container[str],
-    ) -> Iterator[Record]:
+    ) -> Iterator[MetadataRecord]:
         """The configs that the state machine knows; one that is written again cluster-wide is told again.
 
         Args:
@@ -277,7 +205,7 @@ class WrittenConfigs:
         """Whether a config that the state machine does not know has another value than the log says."""
         return self._others_told() != _others(world)
 
-    def others(self, world: World) -> Iterator[Record]:
+    def others(self, world: World) -> Iterator[MetadataRecord]:
         """Those that have."""
         told, now = self._others_told(), _others(world)
         for key in sorted({*told, *now}):
@@ -287,18 +215,18 @@ class WrittenConfigs:
         """A topic's configs go with it, without records of their own (replay(RemoveTopicRecord))."""
         self._told = {key: value for key, value in self._told.items() if key[:2] != (TOPIC, topic)}
 
-    def _level(self, kind: int, resource: str, configs: Configs, *, again: bool = False) -> Iterator[Record]:
+    def _level(self, kind: int, resource: str, configs: Configs, *, again: bool = False) -> Iterator[MetadataRecord]:
         for name in ELECTION_CONFIGS:
             yield from self._one((kind, resource, name), configs.named.get(name), again=again and name == MIN_ISR)
 
-    def _one(self, key: Key, value: str | None, *, again: bool = False) -> Iterator[Record]:
+    def _one(self, key: Key, value: str | None, *, again: bool = False) -> Iterator[MetadataRecord]:
         if self._told.get(key) == value and not again:
             return
         if value is None:
             del self._told[key]
         else:
             self._told[key] = value
-        yield config(*key, value)
+        yield rec.ConfigSet(*key, value)
 
     def _others_told(self) -> dict[Key, str]:
         return {key: value for key, value in self._told.items() if key[2] not in ELECTION_CONFIGS}
@@ -355,16 +283,12 @@ class _Batch:
     base_offset: int
     epoch: int
     timestamp_ms: int
-    records: tuple[Record, ...]
+    records: tuple[MetadataRecord, ...]
     data: bytes | None = None
 
     def bytes(self) -> bytes:
         if self.data is None:
-            from kelr.protocol import metadata_records as metadata  # noqa: PLC0415 - compiles every kind of record
-
-            values = [metadata.encode(one.kind, one.version, one.fields) for one in self.records]
-            whole = encoded([NewRecord(self.timestamp_ms, None, value) for value in values])
-            self.data = placed(whole, self.base_offset, self.epoch)
+            self.data = encode_batch(self.base_offset, self.epoch, self.timestamp_ms, self.records)
         return self.data
 
 
@@ -380,17 +304,18 @@ class MetadataLog:
         self._epochs: list[tuple[int, int]] = [(FIRST_EPOCH, 0)]
         self._state = ControllerState(world.running.cluster.controller.rules)
         self._partitions: dict[TopicPartition, PartitionState] = {}
-        self._topics: dict[str, UUID] = {}
+        self._topics: dict[str, str] = {}
+        """Ids by name."""
         self._removed: set[str] = set()
         self._configs = WrittenConfigs()
         self._alike: dict[TopicPartition, list[TopicPartition]] = self._of_stand_ins()
         self._compared = -1
         self._level = metadata_version(world.spec.rules)
-        self._append([feature(METADATA_FEATURE, self._level)])
+        self._append([rec.FeatureLevel(METADATA_FEATURE, self._level)])
         if self._state.rules.elr:
-            self._append([feature(ELR_FEATURE, 1)])
+            self._append([rec.FeatureLevel(ELR_FEATURE, 1)])
         if self._state.rules.recovers:
-            self._append([feature(RECOVERY_FEATURE, 1)])
+            self._append([rec.FeatureLevel(RECOVERY_FEATURE, 1)])
         self._compare()
         world.running.watchers.append(self.happened)
 
@@ -449,7 +374,7 @@ class MetadataLog:
         self._state = after
         if isinstance(event, events.MetadataVersion):
             self._level = event.level
-        told = [feature(METADATA_FEATURE, self._level)] if isinstance(event, events.MetadataVersion) else []
+        told = [rec.FeatureLevel(METADATA_FEATURE, self._level)] if isinstance(event, events.MetadataVersion) else []
         records = [*told, *self._features(before, after), *self._brokers(before, after, early=True)]
         if isinstance(event, events.TopicCreated) and done.error == NONE:
             records += self._created(event)
@@ -461,7 +386,7 @@ class MetadataLog:
             records += self._deleted(event.topic)
         self._append(records)
 
-    def _append(self, records: list[Record]) -> None:
+    def _append(self, records: list[MetadataRecord]) -> None:
         now_ms = self._world.running.now_ms
         for start in range(0, len(records), MOST_RECORDS):
             piece = tuple(records[start : start + MOST_RECORDS])
@@ -485,13 +410,13 @@ class MetadataLog:
 
     # Features and brokers.
 
-    def _features(self, before: ControllerState, after: ControllerState) -> Iterator[Record]:
+    def _features(self, before: ControllerState, after: ControllerState) -> Iterator[MetadataRecord]:
         if before.rules.elr is not after.rules.elr:
-            yield feature(ELR_FEATURE, int(after.rules.elr))
+            yield rec.FeatureLevel(ELR_FEATURE, int(after.rules.elr))
         if before.rules.recovers is not after.rules.recovers:
-            yield feature(RECOVERY_FEATURE, int(after.rules.recovers))
+            yield rec.FeatureLevel(RECOVERY_FEATURE, int(after.rules.recovers))
 
-    def _brokers(self, before: ControllerState, after: ControllerState, *, early: bool) -> Iterator[Record]:
+    def _brokers(self, before: ControllerState, after: ControllerState, *, early: bool) -> Iterator[MetadataRecord]:
         """What became of brokers. Unfenced ones, and those that begin to shut down, are told of before the partitions
         that change with them (`early`), all else after."""
         if before.brokers is after.brokers:
@@ -502,17 +427,18 @@ class MetadataLog:
             if new and not early:
                 yield self._registered(broker, after)
             if not early and now.cordoned is not (was is not None and not new and was.cordoned):
-                yield broker_cordoned(broker, now.epoch, self._world.cluster_id, cordoned=now.cordoned)
+                directories = _directories((broker,), self._world.cluster_id) if now.cordoned else ()
+                yield rec.BrokerChanged(broker, now.epoch, cordoned=directories)
             if was is None or new:
                 continue
             if was.fenced is not now.fenced and early is was.fenced:
-                yield broker_fenced(broker, now.epoch, fenced=now.fenced)
+                yield rec.BrokerChanged(broker, now.epoch, fenced=now.fenced)
             if early and now.in_controlled_shutdown and not was.in_controlled_shutdown:
-                yield broker_shuts_down(broker, now.epoch)
+                yield rec.BrokerChanged(broker, now.epoch, in_controlled_shutdown=True)
         for broker in sorted(before.brokers.keys() - after.brokers.keys()) if not early else ():
-            yield broker_unregistered(broker, before.brokers[broker].epoch)
+            yield rec.BrokerUnregistered(broker, before.brokers[broker].epoch)
 
-    def _registered(self, broker: int, after: ControllerState) -> Record:
+    def _registered(self, broker: int, after: ControllerState) -> rec.BrokerRegistered:
         world = self._world
         return broker_registered(
             broker,
@@ -526,21 +452,21 @@ class MetadataLog:
 
     # Topics and partitions.
 
-    def _created(self, event: events.TopicCreated) -> Iterator[Record]:
+    def _created(self, event: events.TopicCreated) -> Iterator[MetadataRecord]:
         for number in range(len(event.replicas)):
             address = TopicPartition(event.topic, number)
             for real in self._told_as(address):
                 yield from self._made(real, self._state.partitions[address])
 
-    def _made(self, address: TopicPartition, state: PartitionState) -> Iterator[Record]:
+    def _made(self, address: TopicPartition, state: PartitionState) -> Iterator[MetadataRecord]:
         """A partition, after its topic if that was not told of before."""
         if address.topic not in self._topics:
-            self._topics[address.topic] = self._world.topic_id(address.topic)
-            yield topic_made(address.topic, self._topics[address.topic])
+            self._topics[address.topic] = text_of_id(self._world.topic_id(address.topic))
+            yield rec.TopicMade(address.topic, self._topics[address.topic])
         self._partitions[address] = state
         yield partition_made(address.partition, self._topics[address.topic], state, self._world.cluster_id)
 
-    def _changed(self, done: Stepped, *, silent: bool) -> Iterator[Record]:
+    def _changed(self, done: Stepped, *, silent: bool) -> Iterator[MetadataRecord]:
         """A record for each run of the controller, in its order.
 
         Args:
@@ -556,7 +482,7 @@ class MetadataLog:
                         real.partition, self._topics[real.topic], change.before, change.after, self._world.cluster_id
                     )
 
-    def _deleted(self, topic: str) -> Iterator[Record]:
+    def _deleted(self, topic: str) -> Iterator[MetadataRecord]:
         topic_id = self._topics.pop(topic, None)
         if topic_id is None:
             return
@@ -564,9 +490,9 @@ class MetadataLog:
         for address in [address for address in self._partitions if address.topic == topic]:
             del self._partitions[address]
         self._configs.forget_topic(topic)
-        yield topic_removed(topic_id)
+        yield rec.TopicRemoved(topic_id)
 
-    def _partitions_that_differ(self, after: ControllerState) -> Iterator[Record]:
+    def _partitions_that_differ(self, after: ControllerState) -> Iterator[MetadataRecord]:
         current = {real for address in after.partitions for real in self._told_as(address)}
         gone = {address.topic for address in self._partitions.keys() - current}
         for topic in sorted(gone - {address.topic for address in current}):

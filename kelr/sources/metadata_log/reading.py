@@ -10,9 +10,9 @@ from typing import Any
 
 from kelr.protocol.codec import MalformedError, message_class
 from kelr.replay import records as rec
-from kelr.replay.packed import IdleRun, PackedChanges, Told, id_text
+from kelr.replay.packed import IdleRun, PackedChanges, Told
 from kelr.replay.records import MetadataRecord, NotUnderstood, RecordBatch
-from kelr.sources.metadata_log.decoding import ID_SIZE, Fields, decode, told_of_change
+from kelr.sources.metadata_log.decoding import decode, text_of_id, told_of_change
 from kelr.sources.records.batches import HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader, BatchRun, Stop, StopKind
 from kelr.sources.records.crc32c import Bytes, fastest
 from kelr.sources.records.errors import UnreadableBatchError
@@ -98,9 +98,7 @@ class _Told(dict[bytes, Told]):
     """What tagged fields tell, by their bytes. Raises UnreadableBatchError."""
 
     def __missing__(self, data: bytes) -> Told:
-        fields = Fields(data)
-        told = told_of_change(fields, VERSION)
-        fields.finish()
+        told = told_of_change(data, VERSION)
         if len(self) >= _MOST_KEPT:
             self.clear()
         self[data] = told
@@ -217,7 +215,8 @@ def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, i
 # ``VotersRecord``).
 
 _KEY = struct.Struct(">hh")
-_NEWEST_LEADER_CHANGE = 1
+_VERSION, _LEADER, _HEADER_OF_SNAPSHOT = struct.Struct(">h"), struct.Struct(">hi"), struct.Struct(">hq")
+"""A control record's version; that and who leads; that and the time of the last record that a checkpoint contains."""
 _NAMES = {
     ControlType.ABORT: "EndTxnMarker",
     ControlType.COMMIT: "EndTxnMarker",
@@ -234,11 +233,9 @@ def decode_control(key: bytes | None, value: bytes | None) -> rec.MetadataRecord
         raise UnreadableBatchError("a control record without a key that names its kind, or without a value")
     _, number = _KEY.unpack_from(key)
     if number == ControlType.LEADER_CHANGE:
-        return _leader_changed(Fields(value))
+        return _leader_changed(value)
     if number == ControlType.SNAPSHOT_HEADER:
-        fields = Fields(value)
-        fields.number(2)
-        return rec.SnapshotBegins(fields.number(8))
+        return rec.SnapshotBegins(_begins(_HEADER_OF_SNAPSHOT, value)[1])
     if number == ControlType.SNAPSHOT_FOOTER:
         return rec.SnapshotEnds()
     if number == ControlType.KRAFT_VERSION:
@@ -252,10 +249,24 @@ def decode_control(key: bytes | None, value: bytes | None) -> rec.MetadataRecord
     return rec.Irrelevant(f"control record of type {number}")
 
 
+def _begins(shape: struct.Struct, value: bytes) -> tuple[int, ...]:
+    """What stands at the beginning of a control record, in every version."""
+    if len(value) < shape.size:
+        raise UnreadableBatchError(f"{shape.size} bytes are asked for, and {len(value)} are left")
+    return shape.unpack_from(value)
+
+
+def _leader_changed(value: bytes) -> rec.LeaderChanged:
+    _, controller = _begins(_LEADER, value)
+    found = _by_schema("LeaderChangeMessage", value)
+    voters = () if isinstance(found, rec.Irrelevant) else tuple(one.voter_id for one in found.voters)
+    return rec.LeaderChanged(controller, voters)
+
+
 def _by_schema(name: str, value: bytes) -> Any:
     """The record that Kafka's schema of this name makes of the bytes; of a newer version only that there is one."""
     kind = message_class(name)
-    version = Fields(value).number(2)
+    (version,) = _begins(_VERSION, value)
     if not 0 <= version <= kind.newest():
         return rec.Irrelevant(f"{name} of version {version}")
     try:
@@ -265,35 +276,14 @@ def _by_schema(name: str, value: bytes) -> Any:
 
 
 def _voter(voter: Any) -> rec.Voter:
-    directory = voter.voter_directory_id
     supported = voter.k_raft_version_feature
     return rec.Voter(
         node=voter.voter_id,
-        directory_id=id_text(bytes(ID_SIZE) if directory is None else directory.bytes),
+        directory_id=text_of_id(voter.voter_directory_id),
         endpoints=tuple(rec.Endpoint(one.name, one.host, one.port) for one in voter.endpoints),
         min_version=supported.min_supported_version,
         max_version=supported.max_supported_version,
     )
-
-
-def _leader_changed(fields: Fields) -> rec.LeaderChanged:
-    version, controller = fields.number(2), fields.number(4)
-    if version > _NEWEST_LEADER_CHANGE:
-        # Where the leader stands cannot move, whatever a newer version adds behind it.
-        return rec.LeaderChanged(controller, ())
-
-    def voter(inner: Fields) -> int:
-        number = inner.number(4)
-        if version >= 1:
-            inner.topic_id()
-        inner.tagged()
-        return number
-
-    voters = tuple(fields.array(voter))
-    fields.array(voter)  # those that granted their vote
-    fields.tagged()
-    fields.finish()
-    return rec.LeaderChanged(controller, voters)
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kelr.errors import BadInputError, UsageError
+from kelr.protocol.metadata_records import KIND_OF_KEY
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import Folding, IdleRun
 from kelr.replay.records import Change, RecordBatch
-from kelr.sources.metadata_log.decoding import KINDS
 from kelr.sources.metadata_log.moments import Moment, time_text
 
 CRITICAL = frozenset(
@@ -200,14 +200,14 @@ def check_understood(image: MetadataImage, *, name: str) -> list[str]:
     warnings = []
     for (key, version), count in sorted(image.not_understood.items()):
         records = f"{count} record{'s' * (count != 1)}"
-        kind = KINDS.get(key)
-        if kind is not None and kind.name in CRITICAL:
+        kind = KIND_OF_KEY.get(key)
+        if kind in CRITICAL:
             raise BadInputError(
-                f"{name}: {records} of {kind.name} version {version}, which is newer than kelr knows: what they say of"
+                f"{name}: {records} of {kind} version {version}, which is newer than kelr knows: what they say of"
                 " leaders cannot be left out",
                 next_step="use a newer kelr",
             )
-        what = f"an unknown kind (API key {key})" if kind is None else kind.name
+        what = f"an unknown kind (API key {key})" if kind is None else kind
         warnings.append(f"{records} of {what}, version {version}, left out: kelr does not know what it says")
     if image.misfits:
         records = f"{image.misfits} record{'s' * (image.misfits != 1)}"
