@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kelr.model.audit import AuditRecord
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/audit-log"
@@ -13,7 +13,7 @@ def audit_view() -> View[AuditRecord]:
     """One row for each line of the log, oldest first."""
 
     def fact(key: str, type_: str, about: str) -> Column[AuditRecord]:
-        return Column(key, key, value=lambda row: _value(row, key), shown=Shown.MACHINE, type=type_, about=about)
+        return datum(key, type_, about, lambda row: _value(row, key))
 
     people: tuple[Column[AuditRecord], ...] = (
         Column("time", "WHEN (UTC)", text=lambda row: plain(row.when), shown=Shown.PEOPLE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kelr.view.columns import Column, Fact, View
+from kelr.view.columns import Fact, View, column
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN
 from kelr.view.styled import Style, Text, plain, styled
@@ -32,56 +32,44 @@ def collection_view() -> View[Collected]:
     return View(
         KIND,
         (
-            Column(
+            column(
                 "broker",
                 "BROKER",
-                value=lambda row: row.broker,
+                "integer?",
+                "Broker whose disk was read; null: what the cluster told.",
                 text=lambda row: plain("the cluster" if row.broker is None else str(row.broker)),
-                type="integer?",
-                about="Broker whose disk was read; null: what the cluster told.",
             ),
-            Column(
-                "logs",
-                "LOGS",
-                value=lambda row: row.logs,
-                right=True,
-                type="integer",
-                about="Replicas with a known log.",
-            ),
-            Column(
+            column("logs", "LOGS", "integer", "Replicas with a known log.", right=True),
+            column(
                 "unreadable",
                 "UNREADABLE",
-                value=lambda row: row.unreadable,
+                "integer",
+                "Replicas whose log could not be read.",
                 text=lambda row: styled(str(row.unreadable), Style.BAD) if row.unreadable else plain("0"),
                 right=True,
-                type="integer",
-                about="Replicas whose log could not be read.",
             ),
-            Column(
+            column(
                 "clean_shutdown",
                 "CLEAN SHUTDOWN",
-                value=lambda row: row.clean_shutdown,
-                text=lambda row: _of_a_disk(row, row.clean_shutdown, Style.PLAIN),
-                type="boolean?",
-                about="Whether all log directories carry marks of a clean shutdown, of one broker epoch; null: not"
+                "boolean?",
+                "Whether all log directories carry marks of a clean shutdown, of one broker epoch; null: not"
                 " known, or not a disk.",
+                text=lambda row: _of_a_disk(row, row.clean_shutdown, Style.PLAIN),
             ),
-            Column(
+            column(
                 "running",
                 "RUNNING",
-                value=lambda row: row.running,
+                "boolean?",
+                "Whether a broker held the directories' lock; null: not known, or not a disk.",
                 text=lambda row: _of_a_disk(row, row.running, Style.BAD),
-                type="boolean?",
-                about="Whether a broker held the directories' lock; null: not known, or not a disk.",
             ),
-            Column(
+            column(
                 "warnings",
                 "",
-                value=lambda row: list(row.warnings),
+                "string[]",
+                "What the reader has to know.",
                 text=lambda row: plain(" ".join(row.warnings)),
                 prose=True,
-                type="string[]",
-                about="What the reader has to know.",
             ),
         ),
         head=(Fact("file", "string", "The file that was written."),),

@@ -58,15 +58,33 @@ class Column(Generic[RowT]):
     """What the value means, for the schema."""
 
 
-def datum(key: str, type_: str, about: str, value: Callable[[RowT], Json] | None = None) -> Column[RowT]:
-    """A column that only machines see; without `value` it is the row's attribute of that name."""
+def column(
+    key: str,
+    title: str,
+    type_: str,
+    about: str,
+    value: Callable[[RowT], Json] | None = None,
+    *,
+    text: Callable[[RowT], Text] | None = None,
+    shown: Shown = Shown.EVERYWHERE,
+    right: bool = False,
+    yields: int = 0,
+    hyphenated: bool = False,
+    prose: bool = False,
+) -> Column[RowT]:
+    """A column that machines see, too; without `value` it is the row's attribute of that name. See `Column`."""
 
     def attribute(row: RowT) -> Json:
         found = getattr(row, key)
-        shown: Json = list(found) if isinstance(found, tuple) else found
-        return shown
+        listed: Json = list(found) if isinstance(found, tuple) else found
+        return listed
 
-    return Column(key, key, value=value or attribute, shown=Shown.MACHINE, type=type_, about=about)
+    return Column(key, title, value or attribute, text, shown, right, yields, hyphenated, prose, type_, about)
+
+
+def datum(key: str, type_: str, about: str, value: Callable[[RowT], Json] | None = None) -> Column[RowT]:
+    """A column that only machines see."""
+    return column(key, key, type_, about, value, shown=Shown.MACHINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +123,9 @@ class View(Generic[RowT]):
         return tuple(column for column in self.columns if column.value is not None)
 
     def as_item(self, row: RowT) -> Mapping[str, Json]:
-        if self.item is not None:
-            return self.item(row)
-        return {column.key: column.value(row) for column in self.columns if column.value is not None}
+        return item_of(self.columns, row) if self.item is None else self.item(row)
+
+
+def item_of(columns: Iterable[Column[RowT]], row: RowT) -> dict[str, Json]:
+    """The row as an object: of each column that machines see, its key and value."""
+    return {column.key: column.value(row) for column in columns if column.value is not None}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 HIDDEN = "(hidden)"
@@ -68,56 +68,38 @@ class Tested:
 def contexts_view() -> View[ContextRow]:
     """One row for each context."""
     columns: tuple[Column[ContextRow], ...] = (
-        Column(
+        column(
             "current",
             "",
-            lambda row: row.current,
-            lambda row: styled("*", Style.GOOD) if row.current else plain(" "),
-            type="boolean",
-            about="Whether it is used where nothing names a cluster.",
+            "boolean",
+            "Whether it is used where nothing names a cluster.",
+            text=lambda row: styled("*", Style.GOOD) if row.current else plain(" "),
         ),
-        Column("name", "NAME", lambda row: row.name, type="string", about="What --context takes."),
-        Column(
+        column("name", "NAME", "string", "What --context takes."),
+        column(
             "bootstrap_server",
             "BOOTSTRAP SERVER",
-            lambda row: row.bootstrap_server,
-            type="string?",
-            about="Brokers to start from; null where only its properties file says.",
+            "string?",
+            "Brokers to start from; null where only its properties file says.",
         ),
-        Column(
+        column(
             "login",
             "LOGIN",
-            lambda row: row.login,
-            type="string?",
-            about="How it logs in, in words; null where only its properties file says, or nothing.",
+            "string?",
+            "How it logs in, in words; null where only its properties file says, or nothing.",
             yields=1,
         ),
-        Column(
-            "command_config",
-            "COMMAND CONFIG",
-            lambda row: row.command_config,
-            type="string?",
-            about="Its client properties file.",
-            yields=3,
-        ),
-        Column(
-            "cluster_id",
-            "CLUSTER ID",
-            lambda row: row.cluster_id,
-            type="string?",
-            about="The only cluster that it is for; null: any.",
-            yields=2,
-        ),
-        Column(
+        column("command_config", "COMMAND CONFIG", "string?", "Its client properties file.", yields=3),
+        column("cluster_id", "CLUSTER ID", "string?", "The only cluster that it is for; null: any.", yields=2),
+        column(
             "read_only",
             "READ ONLY",
-            lambda row: row.read_only,
-            lambda row: plain("yes" if row.read_only else "no"),
-            type="boolean",
-            about="Whether commands that change a cluster are refused.",
+            "boolean",
+            "Whether commands that change a cluster are refused.",
+            text=lambda row: plain("yes" if row.read_only else "no"),
             yields=1,
         ),
-        Column("line", "LINE", lambda row: row.line, type="integer?", about="Its line in the file.", shown=Shown.WIDE),
+        column("line", "LINE", "integer?", "Its line in the file.", shown=Shown.WIDE),
         datum("problem", "string?", "Why it cannot be used; null where nothing is known to be wrong."),
     )
     return View("kelr/contexts", columns, head=(Fact("file", "string", "Where the contexts are."),))
@@ -126,23 +108,17 @@ def contexts_view() -> View[ContextRow]:
 def settings_view(kind: str) -> View[SettingRow]:
     """One row for each setting; `kind` is ``context`` or ``config``."""
     columns: tuple[Column[SettingRow], ...] = (
-        Column("setting", "SETTING", lambda row: row.setting, type="string", about="What is set."),
-        Column(
-            "value",
-            "VALUE",
-            lambda row: row.value,
-            _shown_value,
-            type="string?",
-            about="Its value; null where it is not set, or may be a secret.",
+        column("setting", "SETTING", "string", "What is set."),
+        column(
+            "value", "VALUE", "string?", "Its value; null where it is not set, or may be a secret.", text=_shown_value
         ),
         datum("hidden", "boolean", "Whether there is a value that is not shown, since it may be a secret."),
-        Column(
+        column(
             "origin",
             "FROM",
-            lambda row: row.origin,
-            lambda row: styled(row.origin, Style.QUIET) if row.origin == "default" else plain(_short(row.origin)),
-            type="string",
-            about="Who says so: a flag, a variable, a file with its line, or default.",
+            "string",
+            "Who says so: a flag, a variable, a file with its line, or default.",
+            text=lambda row: styled(row.origin, Style.QUIET) if row.origin == "default" else plain(_short(row.origin)),
         ),
     )
     return View(f"kelr/{kind}", columns)

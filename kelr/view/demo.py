@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.model import AdviceAction, Decision, ElectionType, Loss, Outcome
-from kelr.view.columns import Column, View
+from kelr.view.columns import View, column
 from kelr.view.styled import Style, Text, plain, styled
 
 
@@ -79,47 +79,45 @@ def _recommendation(row: Comparison) -> Text:
 COMPARISON_VIEW: View[Comparison] = View(
     "kelr/demo",
     (
-        Column("partition", "PARTITION", lambda row: row.name, type="string", about="TOPIC:PARTITION."),
-        Column(
-            "replicas", "REPLICAS", lambda row: row.decision.replicas, type="integer[]", about="In assignment order."
-        ),
-        Column(
+        column("partition", "PARTITION", "string", "TOPIC:PARTITION.", lambda row: row.name),
+        column("replicas", "REPLICAS", "integer[]", "In assignment order.", lambda row: row.decision.replicas),
+        column(
             "stock_elects",
             "STOCK ELECTS",
+            "integer?",
+            "Whom a stock unclean election would elect; null: none.",
             lambda row: row.stock.elected,
-            type="integer?",
-            about="Whom a stock unclean election would elect; null: none.",
         ),
-        Column(
+        column(
             "stock_loses",
             "AND LOSES",
+            "integer?",
+            "Offsets that it is known to lose; null: not known, or no leader is elected.",
             lambda row: row.stock_loss,
-            lambda row: _lost(row.stock.loss),
-            type="integer?",
-            about="Offsets that it is known to lose; null: not known, or no leader is elected.",
+            text=lambda row: _lost(row.stock.loss),
         ),
-        Column(
+        column(
             "kelr",
             "KELR RECOMMENDS",
+            "string",
+            "What kelr recommends.",
             lambda row: row.decision.advice.action,
-            _recommendation,
-            type="string",
-            about="What kelr recommends.",
+            text=_recommendation,
         ),
-        Column(
+        column(
             "else_designates",
             "ELSE DESIGNATE",
+            "integer?",
+            "The live replica with the best log; null: none was read.",
             lambda row: row.best.elected,
-            type="integer?",
-            about="The live replica with the best log; null: none was read.",
         ),
-        Column(
+        column(
             "else_loses",
             "AND LOSES",
+            "integer?",
+            "Offsets that designating it is known to lose; null: not known, or none was read.",
             lambda row: row.best_loss,
-            lambda row: _lost(row.best.loss),
-            type="integer?",
-            about="Offsets that designating it is known to lose; null: not known, or none was read.",
+            text=lambda row: _lost(row.best.loss),
         ),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Self
 from kelr.model import BrokerStatus, Cluster, Situation, TopicError, TopicPartition
 from kelr.model.described import Described
 from kelr.model.rows import example_of_topics, unseen
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.output import Listing, Output
 from kelr.view.replicas import LEGEND, UNKNOWN, ReplicaMarks
 from kelr.view.styled import Style, Text, plain, styled
@@ -82,7 +82,7 @@ def describe_view(cluster: Cluster) -> View[Described]:
 
 def _machine_columns(cluster: Cluster) -> tuple[Column[Described], ...]:
     def fact(key: str, type_: str, value: Callable[[Described], Json], about: str) -> Column[Described]:
-        return Column(key, key, value=value, shown=Shown.MACHINE, type=type_, about=about)
+        return datum(key, type_, about, value)
 
     return (
         fact("topic", "string", lambda row: row.state.topic, "Topic name."),

@@ -16,7 +16,7 @@ from kelr.engine.checkup.tally import Tallies, Tally
 from kelr.engine.words import agree, joined, plural
 from kelr.model import Cluster, TopicError
 from kelr.model.checkup import Command, Finding, Result, Severity
-from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.columns import Fact, Json, View, column
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Listing, Output
@@ -58,45 +58,21 @@ def doctor_view(lines: Callable[[Iterable[Command]], Sequence[str]]) -> View[Fin
     return View(
         KIND,
         (
-            Column("severity", "SEVERITY", value=lambda row: str(row.severity), type="string", about=_SEVERITIES),
-            Column("id", "ID", value=lambda row: row.id, type="string", about="The check's stable id."),
-            Column("what", "WHAT", value=lambda row: row.what, prose=True, type="string", about="What was found."),
-            Column("why", "WHY", value=lambda row: row.why, type="string", about="Why it matters in an incident."),
-            Column(
-                "topic",
-                "TOPIC",
-                value=lambda row: row.topic,
-                type="string?",
-                about="The topic; null: it is about no single topic.",
-            ),
-            Column(
-                "partitions",
-                "PARTITIONS",
-                value=lambda row: list(row.partitions),
-                type="integer[]",
-                about="Numbers of all partitions of the topic that it is about.",
-            ),
-            Column(
-                "brokers",
-                "BROKERS",
-                value=lambda row: list(row.brokers),
-                type="integer[]",
-                about="Brokers, or controllers, that it is about.",
-            ),
-            Column(
+            column("severity", "SEVERITY", "string", _SEVERITIES, lambda row: str(row.severity)),
+            column("id", "ID", "string", "The check's stable id."),
+            column("what", "WHAT", "string", "What was found.", prose=True),
+            column("why", "WHY", "string", "Why it matters in an incident."),
+            column("topic", "TOPIC", "string?", "The topic; null: it is about no single topic."),
+            column("partitions", "PARTITIONS", "integer[]", "Numbers of all partitions of the topic that it is about."),
+            column("brokers", "BROKERS", "integer[]", "Brokers, or controllers, that it is about."),
+            column(
                 "commands",
                 "COMMANDS",
-                value=lambda row: list(lines(row.commands)),
-                type="string[]",
-                about="Shell lines that put it right, in order; empty where none does.",
+                "string[]",
+                "Shell lines that put it right, in order; empty where none does.",
+                lambda row: list(lines(row.commands)),
             ),
-            Column(
-                "caution",
-                "CAUTION",
-                value=lambda row: row.caution,
-                type="string?",
-                about="What to know before, or what to do where there is no command.",
-            ),
+            column("caution", "CAUTION", "string?", "What to know before, or what to do where there is no command."),
         ),
         head=(
             *CLUSTER_HEAD,

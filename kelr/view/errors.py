@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.errors.catalogue import Entry
-from kelr.view.columns import Column, View, datum
+from kelr.view.columns import Column, View, column, datum
 from kelr.view.facts import NamedFact, told_in_full
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Text
 
 _COLUMNS: tuple[Column[Entry], ...] = (
-    Column("code", "CODE", value=lambda entry: entry.code, type="string", about="It stays the same in later versions."),
-    Column("exit_code", "EXIT", value=lambda entry: int(entry.exit_code), type="integer", about="What kelr ends with."),
-    Column("title", "WHAT HAPPENED", value=lambda entry: entry.title, type="string", about="What happened."),
+    column("code", "CODE", "string", "It stays the same in later versions."),
+    column("exit_code", "EXIT", "integer", "What kelr ends with.", lambda entry: int(entry.exit_code)),
+    column("title", "WHAT HAPPENED", "string", "What happened."),
     datum("meaning", "string", "What it says of the cluster or the file, and what was done."),
     datum("cause", "string", "How it comes about, the likeliest first."),
     datum("remedy", "string", "What to do."),

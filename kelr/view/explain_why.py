@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.controller import Election
 from kelr.engine.rule_docs import Asked, Rule, asked_in
-from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.columns import Column, Json, Shown, View, column, datum
 from kelr.view.facts import NamedFact, told_in_full
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -24,7 +24,7 @@ _PLACES = {1: "1st", 2: "2nd", 3: "3rd"}
 
 def rules_view() -> View[Rule]:
     """The rules, one line or one item each."""
-    return View("kelr/rules", _COLUMNS, item=_document)
+    return View("kelr/rules", _COLUMNS)
 
 
 def show_rules(output: Output, rules: Iterable[Rule], *, in_full: bool) -> None:
@@ -33,7 +33,7 @@ def show_rules(output: Output, rules: Iterable[Rule], *, in_full: bool) -> None:
     Args:
         in_full: people get all that there is to say of each, instead of a line.
     """
-    view = View("kelr/rules", _COLUMNS, block=_Block(Layout(output.width)).lines, item=_document)
+    view = View("kelr/rules", _COLUMNS, block=_Block(Layout(output.width)).lines)
     with output.listing(view if in_full else rules_view()) as listing:
         listing.add(rules)
 
@@ -44,48 +44,25 @@ def _elections(rule: Rule) -> str:
 
 
 _COLUMNS: tuple[Column[Rule], ...] = (
-    Column("rule", "RULE", value=lambda rule: rule.id, type="string", about="The id that steps name."),
-    Column("question", "QUESTION", value=lambda rule: rule.question, type="string", about="What it asks."),
+    column("rule", "RULE", "string", "The id that steps name.", lambda rule: rule.id),
+    column("question", "QUESTION", "string", "What it asks."),
     Column("asked_in", "ELECTIONS", text=lambda rule: plain(_elections(rule)), shown=Shown.PEOPLE_WIDE),
-    Column(
-        "source",
-        "SOURCE",
-        value=lambda rule: rule.source,
-        shown=Shown.WIDE,
-        type="string",
-        about="KIP section or Kafka class.",
-    ),
-    Column("doc", "", value=lambda rule: rule.doc, shown=Shown.MACHINE, type="string", about="What is behind it."),
-    Column("asked", "", value=lambda rule: rule.asked, shown=Shown.MACHINE, type="string", about="Who asks it."),
-    Column(
+    column("source", "SOURCE", "string", "KIP section or Kafka class.", shown=Shown.WIDE),
+    datum("doc", "string", "What is behind it."),
+    datum("asked", "string", "Who asks it."),
+    datum(
         "elects_cleanly",
-        "",
-        value=lambda rule: rule.elects_cleanly,
-        shown=Shown.MACHINE,
-        type="boolean?",
-        about="Whether whom it elects holds all that was committed; null: it elects none itself.",
+        "boolean?",
+        "Whether whom it elects holds all that was committed; null: it elects none itself.",
     ),
-    Column(
+    datum(
         "elections",
-        "",
-        value=lambda rule: [_asked_document(asked) for asked in asked_in(rule.id)],
-        shown=Shown.MACHINE,
-        type="object[]",
-        about="When it is asked: {election, place, after, before, rule_sets}.",
+        "object[]",
+        "When it is asked: {election, place, after, before, rule_sets}.",
+        lambda rule: [_asked_document(asked) for asked in asked_in(rule.id)],
     ),
-    Column(
-        "documented",
-        "",
-        value=lambda rule: "#".join(rule.documented),
-        shown=Shown.MACHINE,
-        type="string",
-        about="The file and the heading with more.",
-    ),
+    datum("documented", "string", "The file and the heading with more.", lambda rule: "#".join(rule.documented)),
 )
-
-
-def _document(rule: Rule) -> Mapping[str, Json]:
-    return {column.key: column.value(rule) for column in _COLUMNS if column.value is not None}
 
 
 def _asked_document(asked: Asked) -> Mapping[str, Json]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.words import agree, brokers, plural
-from kelr.view.columns import Column, Fact, Shown, View, datum
+from kelr.view.columns import Column, Fact, Shown, View, column, datum
 from kelr.view.styled import Style, Text, plain, styled
 from kelr.view.whatif_words import SHAPES
 
@@ -64,35 +64,26 @@ def assess_view() -> View[ScenarioRow]:
     return View(
         KIND,
         (
-            Column("cluster_name", "CLUSTER", lambda row: row.cluster_name, type="string", about="What it is called."),
+            column("cluster_name", "CLUSTER", "string", "What it is called."),
             datum("cluster", "string", "The cluster's id."),
-            Column("rules", "RULES", lambda row: row.rules, yields=4, type="string", about="The election rule set."),
+            column("rules", "RULES", "string", "The election rule set.", yields=4),
             datum("rules_certain", "boolean", "Whether the cluster is known to run it."),
             datum("at_ms", "integer", "The moment that was assessed, in milliseconds since 1970 UTC."),
-            Column("scenario", "SCENARIO", lambda row: row.scenario, type="string", about="Its name."),
+            column("scenario", "SCENARIO", "string", "Its name."),
             datum("kind", "string", "`now`, `broker`, `rack`, `pair`, `rack-while-rolling`, or `file`."),
             datum("happens", "string", "In words."),
             datum("brokers", "integer[]", "To which something happens."),
             datum("racks", "string[]", "Their racks, as far as they are known."),
-            Column(
-                "partitions",
-                "PARTITIONS",
-                lambda row: row.partitions,
-                right=True,
-                yields=3,
-                type="integer",
-                about="Partitions that were assessed.",
-            ),
+            column("partitions", "PARTITIONS", "integer", "Partitions that were assessed.", right=True, yields=3),
             datum("touched", "integer", "Of these, those of which something happens to a broker."),
             *(_count(name, title, yields) for name, title, yields in _COUNTS),
             datum("depends", "integer", "Partitions for which the order of events makes a difference."),
-            Column(
+            column(
                 "worst_topics",
                 "WORST TOPICS",
-                lambda row: list(row.worst_topics),
+                "string[]",
+                "Topics with the most partitions that come to the worst.",
                 shown=Shown.WIDE,
-                type="string[]",
-                about="Topics with the most partitions that come to the worst.",
             ),
         ),
         head=(Fact("lake", "string", "Where the tables are."),),
@@ -137,7 +128,7 @@ def _count(name: str, title: str, yields: int) -> Column[ScenarioRow]:
             else plain("-")
         )
 
-    return Column(name, title, _New(name), text, right=True, yields=yields, type="integer", about=about)
+    return column(name, title, "integer", about, _New(name), text=text, right=True, yields=yields)
 
 
 @dataclass(frozen=True, slots=True)

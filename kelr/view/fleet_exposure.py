@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kelr.engine.words import plural
 from kelr.model.exposed import ExposedName, FleetExposure, TroubleTime
 from kelr.replay.history import Trouble
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
 from kelr.view.history_words import lasted
 from kelr.view.styled import Style, Text, plain, styled
 
@@ -22,20 +22,19 @@ _SHOWN = (
 
 def exposure_view(dimension: str) -> View[ExposedName]:
     """One row for each name of a dimension."""
-    name: Column[ExposedName] = Column(
+    name: Column[ExposedName] = column(
         "name",
         dimension.upper(),
-        value=lambda row: row.name,
+        "string",
+        "Id of the cluster, name of the topic, id of the broker, or name of the rack.",
         text=lambda row: plain(_named(row)),
-        type="string",
-        about="Id of the cluster, name of the topic, id of the broker, or name of the rack.",
     )
-    cluster: Column[ExposedName] = Column(
+    cluster: Column[ExposedName] = column(
         "cluster_name",
         "CLUSTER",
-        value=lambda row: row.cluster_name or row.cluster,
-        type="string",
-        about="What the cluster is called; its id where it has no name.",
+        "string",
+        "What the cluster is called; its id where it has no name.",
+        lambda row: row.cluster_name or row.cluster,
         shown=Shown.MACHINE if dimension == "cluster" else Shown.EVERYWHERE,
     )
     return View(

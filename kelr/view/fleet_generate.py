@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kelr.fleet.generate.truth import Truth
-from kelr.view.columns import Column, Fact, Shown, View
+from kelr.view.columns import Column, Fact, Shown, View, column
 
 
 def generated_view() -> View[Truth]:
@@ -13,17 +13,14 @@ def generated_view() -> View[Truth]:
     return View(
         "kelr/fleet-generate",
         (
-            Column("name", "CLUSTER", lambda row: row.name, type="string", about="The name of its folder."),
-            Column(
-                "cluster_id", "ID", lambda row: row.cluster_id, shown=Shown.WIDE, type="string", about="Its cluster id."
-            ),
-            Column("software", "KAFKA", lambda row: row.software, type="string", about="What it runs."),
-            Column(
+            column("name", "CLUSTER", "string", "The name of its folder."),
+            column("cluster_id", "ID", "string", "Its cluster id.", shown=Shown.WIDE),
+            column("software", "KAFKA", "string", "What it runs."),
+            column(
                 "shape",
                 "FILES",
-                lambda row: row.shape,
-                type="string",
-                about="What is there of it: `whole`, `copies` or `cut` (metadata log), or `snapshots`.",
+                "string",
+                "What is there of it: `whole`, `copies` or `cut` (metadata log), or `snapshots`.",
             ),
             _number("partitions", "PARTITIONS", lambda row: row.partitions, "Partitions at the end."),
             _number("leaderless", "NO LEADER", lambda row: row.leaderless, "Partitions without leader at the end."),
@@ -53,4 +50,4 @@ def sum_of(rows: Sequence[Truth], size_bytes: int) -> str:
 
 
 def _number(key: str, title: str, value: Callable[[Truth], int], about: str) -> Column[Truth]:
-    return Column(key, title, value, right=True, type="integer", about=about)
+    return column(key, title, "integer", about, value, right=True)

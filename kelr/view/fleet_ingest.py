@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, View, column, datum
 from kelr.view.rescue import time_text
 from kelr.view.styled import plain
 
@@ -15,52 +15,31 @@ def ingested_view() -> View[IngestedCluster]:
     return View(
         "kelr/fleet-ingest",
         (
-            Column(
-                "cluster",
-                "CLUSTER",
-                lambda row: row.cluster,
-                text=lambda row: plain(row.name or row.cluster),
-                type="string",
-                about="The cluster's id.",
+            column(
+                "cluster", "CLUSTER", "string", "The cluster's id.", text=lambda row: plain(row.name or row.cluster)
             ),
-            Column(
-                "name",
-                "NAME",
-                lambda row: row.name,
-                shown=Shown.MACHINE,
-                type="string?",
-                about="What it is called in reports.",
-            ),
+            datum("name", "string?", "What it is called in reports."),
             _number("files", "FILES", lambda row: row.files, "New files that were taken."),
             _number("records", "RECORDS", lambda row: row.records, "Records of its metadata log that were told."),
             _number("partitions", "PARTITIONS", lambda row: row.partitions, "Partitions at the end of it."),
             _number("states", "STATES", lambda row: row.states, "States of partitions that were told."),
             _number("elections", "ELECTIONS", lambda row: row.elections, "Elections that were told."),
             _number("log_info", "LOGS", lambda row: row.log_info, "Replicas whose logs were read or asked for."),
-            Column(
+            column(
                 "from",
                 "FROM",
+                "string?",
+                "When the first of it was written or seen, in UTC.",
                 lambda row: _time(row.begun_ms),
-                type="string?",
-                about="When the first of it was written or seen, in UTC.",
             ),
-            Column(
-                "to", "TO", lambda row: _time(row.ended_ms), type="string?", about="When the last of it was, in UTC."
-            ),
+            column("to", "TO", "string?", "When the last of it was, in UTC.", lambda row: _time(row.ended_ms)),
             _number(
                 "quarantined_files",
                 "QUARANTINED",
                 lambda row: len(row.quarantined),
                 "Files that were not taken, or not all of them.",
             ),
-            Column(
-                "notes",
-                "NOTES",
-                lambda row: list(row.notes),
-                shown=Shown.MACHINE,
-                type="string[]",
-                about="What is odd about its metadata log, a sentence each.",
-            ),
+            datum("notes", "string[]", "What is odd about its metadata log, a sentence each."),
         ),
         tail=(
             Fact("lake", "string", "The lake."),
@@ -111,4 +90,4 @@ def _time(at_ms: int | None) -> str | None:
 
 
 def _number(key: str, title: str, value: Callable[[IngestedCluster], int], about: str) -> Column[IngestedCluster]:
-    return Column(key, title, value, right=True, type="integer", about=about)
+    return column(key, title, "integer", about, value, right=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.view.columns import Column, Fact, Shown, View, datum
+from kelr.view.columns import Fact, Shown, View, column, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/fleet-report"
@@ -33,33 +33,23 @@ def fix_view() -> View[FixRow]:
     return View(
         KIND,
         (
-            Column(
-                "place", "#", value=lambda row: row.place, right=True, type="integer", about="1: to be fixed first."
-            ),
-            Column(
-                "cluster_name",
-                "CLUSTER",
-                value=lambda row: row.cluster_name,
-                type="string",
-                about="What the cluster is called; its id where it has no name.",
-            ),
-            Column("title", "FIX", value=lambda row: row.title, prose=True, type="string", about="What is wrong."),
-            Column(
+            column("place", "#", "integer", "1: to be fixed first.", right=True),
+            column("cluster_name", "CLUSTER", "string", "What the cluster is called; its id where it has no name."),
+            column("title", "FIX", "string", "What is wrong.", prose=True),
+            column(
                 "partitions",
                 "PARTITIONS",
-                value=lambda row: row.partitions,
+                "integer",
+                "How many partitions it concerns; 0 where that is not counted.",
                 right=True,
                 yields=1,
-                type="integer",
-                about="How many partitions it concerns; 0 where that is not counted.",
             ),
-            Column(
+            column(
                 "certainty",
                 "KNOWN",
-                value=lambda row: row.certainty,
+                "string",
+                "recorded (by controllers), observed (by snapshots) or computed (by the election rules).",
                 shown=Shown.WIDE,
-                type="string",
-                about="recorded (by controllers), observed (by snapshots) or computed (by the election rules).",
             ),
             datum("kind", "string", "What kind of finding it is, in the order in which they are ranked."),
             datum("cluster", "string", "The cluster's id."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kelr.model.fleet import ClusterTrend, FleetRun, TroubleCounts
-from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.columns import Column, Fact, Json, View, column
 from kelr.view.rescue import time_text
 
 _TROUBLES = {
@@ -22,8 +22,8 @@ def run_view() -> View[ClusterTrend]:
     return View(
         "kelr/fleet-run",
         (
-            Column("cluster", "CLUSTER", lambda row: row.cluster, type="string", about="The cluster's id."),
-            Column("name", "NAME", lambda row: row.name, type="string", about="What it is called in reports."),
+            column("cluster", "CLUSTER", "string", "The cluster's id."),
+            column("name", "NAME", "string", "What it is called in reports."),
             *(_now(name, about) for name, about in {"partitions": "Its partitions", **_TROUBLES}.items()),
             *(_before(name) for name in ("partitions", *_TROUBLES)),
         ),
@@ -92,24 +92,24 @@ def changes_of(found: FleetRun) -> Iterator[str]:
 
 def _now(name: str, about: str) -> Column[ClusterTrend]:
     words = about if name == "partitions" else f"Partitions {about}"
-    return Column(
+    return column(
         name,
         name.replace("_", " ").upper(),
+        "integer",
+        f"{words}, where the newest input ends.",
         lambda row: _count(row.now, name),
         right=True,
-        type="integer",
-        about=f"{words}, where the newest input ends.",
     )
 
 
 def _before(name: str) -> Column[ClusterTrend]:
-    return Column(
+    return column(
         f"before_{name}",
         f"{name.replace('_', ' ').upper()} BEFORE",
+        "integer?",
+        f"`{name}` after the run that this one is compared with; null: not compared, or not in the lake then.",
         lambda row: None if row.before is None else _count(row.before, name),
         right=True,
-        type="integer?",
-        about=f"`{name}` after the run that this one is compared with; null: not compared, or not in the lake then.",
     )
 
 

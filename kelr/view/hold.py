@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.columns import Column, Fact, Json, View, column
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words
@@ -22,40 +22,23 @@ def hold_view() -> View[Cleared]:
     return View(
         KIND,
         (
-            Column("topic", "TOPIC", value=lambda row: row.topic, type="string", about="Topic name."),
-            Column(
-                "partition",
-                "PARTITION",
-                value=lambda row: row.partition,
-                right=True,
-                type="integer",
-                about="Its number.",
-            ),
-            Column(
-                "leader", "LEADER", value=lambda row: row.leader, type="integer?", about="Who leads; null: no leader."
-            ),
-            Column("elr", "ELR", value=lambda row: list(row.elr), type="integer[]", about="Its ELR, which goes."),
-            Column(
-                "last_known_elr",
-                "LAST KNOWN",
-                value=lambda row: list(row.last_known_elr),
-                type="integer[]",
-                about="Its LastKnownELR, which goes.",
-            ),
-            Column(
+            column("topic", "TOPIC", "string", "Topic name."),
+            column("partition", "PARTITION", "integer", "Its number.", right=True),
+            column("leader", "LEADER", "integer?", "Who leads; null: no leader."),
+            column("elr", "ELR", "integer[]", "Its ELR, which goes."),
+            column("last_known_elr", "LAST KNOWN", "integer[]", "Its LastKnownELR, which goes."),
+            column(
                 "clean",
                 "WOULD LEAD CLEANLY",
-                value=lambda row: list(row.clean),
+                "integer[]",
+                "Members of the ELR that would be elected without loss on a clean return.",
                 text=lambda row: styled(_ids(row.clean), Style.BAD) if row.clean else plain("-"),
-                type="integer[]",
-                about="Members of the ELR that would be elected without loss on a clean return.",
             ),
-            Column(
+            column(
                 "cleared",
                 "CLEARED",
-                value=lambda row: row.cleared,
-                type="boolean?",
-                about="Whether both were read as empty afterwards; null: nothing was written.",
+                "boolean?",
+                "Whether both were read as empty afterwards; null: nothing was written.",
             ),
         ),
         head=(

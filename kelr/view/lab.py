@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kelr.view.columns import Column, Fact, Json, View, datum
+from kelr.view.columns import Column, Fact, Json, View, column, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 if TYPE_CHECKING:
@@ -19,27 +19,25 @@ if TYPE_CHECKING:
 def status_view() -> View[NodeStatus]:
     """One row for each node."""
     columns: tuple[Column[NodeStatus], ...] = (
-        Column("name", "NODE", lambda row: row.name, type="string", about="controller, or broker and its id."),
-        Column("node", "ID", lambda row: row.node, right=True, type="integer", about="Kafka's node id."),
-        Column("port", "PORT", lambda row: row.port, right=True, type="integer", about="TCP port on 127.0.0.1."),
-        Column("rack", "RACK", lambda row: row.rack, type="string?", about="broker.rack; null for the controller."),
-        Column(
+        column("name", "NODE", "string", "controller, or broker and its id."),
+        column("node", "ID", "integer", "Kafka's node id.", right=True),
+        column("port", "PORT", "integer", "TCP port on 127.0.0.1.", right=True),
+        column("rack", "RACK", "string?", "broker.rack; null for the controller."),
+        column(
             "pid",
             "PROCESS",
-            lambda row: row.pid,
-            lambda row: styled("down", Style.BAD) if row.pid is None else plain(str(row.pid)),
+            "integer?",
+            "Process id; null where the node is down.",
+            text=lambda row: styled("down", Style.BAD) if row.pid is None else plain(str(row.pid)),
             right=True,
-            type="integer?",
-            about="Process id; null where the node is down.",
         ),
-        Column(
+        column(
             "fenced",
             "STATE",
-            lambda row: row.fenced,
-            _state,
-            type="boolean?",
-            about="Whether the cluster holds the broker to be fenced; null where it is not registered, where no broker"
+            "boolean?",
+            "Whether the cluster holds the broker to be fenced; null where it is not registered, where no broker"
             " could be asked, and for the controller.",
+            text=_state,
         ),
         datum("paused", "boolean", "Whether its process stands still.", lambda row: row.paused),
     )
@@ -113,14 +111,10 @@ def _broken(failure: str) -> str:
 def incidents_view() -> View[Incident]:
     """One row for each incident that there is."""
     columns: tuple[Column[Incident], ...] = (
-        Column("name", "INCIDENT", lambda row: row.name, type="string", about="What to call it."),
-        Column("summary", "WHAT HAPPENS", lambda row: row.summary, type="string", about="What happens in it."),
-        Column(
-            "needs_elr", "NEEDS ELR", lambda row: row.needs_elr, _needs_elr, type="boolean", about="Not on --no-elr."
-        ),
-        Column(
-            "racks", "RACKS", lambda row: row.racks, right=True, type="integer", about="How many it needs at least."
-        ),
+        column("name", "INCIDENT", "string", "What to call it."),
+        column("summary", "WHAT HAPPENS", "string", "What happens in it."),
+        column("needs_elr", "NEEDS ELR", "boolean", "Not on --no-elr.", text=_needs_elr),
+        column("racks", "RACKS", "integer", "How many it needs at least.", right=True),
     )
     return View("kelr/lab-incidents", columns)
 
@@ -128,11 +122,11 @@ def incidents_view() -> View[Incident]:
 def incident_view() -> View[StepDone]:
     """One row for each step that was done."""
     columns: tuple[Column[StepDone], ...] = (
-        Column("action", "ACTION", lambda row: str(row.action), type="string", about="What kind of step."),
-        Column("text", "STEP", lambda row: row.text, type="string", about="The step in a sentence."),
-        Column("brokers", "BROKERS", lambda row: list(row.brokers), type="integer[]", about="Whom it was done to."),
-        Column("produced", "", lambda row: [_produced(one) for one in row.produced], type="object[]", about=_PRODUCED),
-        Column("cuts", "", lambda row: [_cut(one) for one in row.cuts], type="object[]", about=_CUTS),
+        column("action", "ACTION", "string", "What kind of step.", lambda row: str(row.action)),
+        column("text", "STEP", "string", "The step in a sentence."),
+        column("brokers", "BROKERS", "integer[]", "Whom it was done to."),
+        column("produced", "", "object[]", _PRODUCED, lambda row: [_produced(one) for one in row.produced]),
+        column("cuts", "", "object[]", _CUTS, lambda row: [_cut(one) for one in row.cuts]),
     )
     return View(
         "kelr/lab-incident", columns, head=_INCIDENT_HEAD, tail=_INCIDENT_TAIL, block=lambda row: [plain(row.text)]
@@ -142,8 +136,8 @@ def incident_view() -> View[StepDone]:
 def environment_view() -> View[tuple[str, str]]:
     """One row for each variable, as a shell reads it."""
     columns: tuple[Column[tuple[str, str]], ...] = (
-        Column("name", "NAME", lambda row: row[0], type="string", about="Name of the variable."),
-        Column("value", "VALUE", lambda row: row[1], type="string", about="Its value."),
+        column("name", "NAME", "string", "Name of the variable.", lambda row: row[0]),
+        column("value", "VALUE", "string", "Its value.", lambda row: row[1]),
     )
     return View("kelr/lab-env", columns, block=_export)
 

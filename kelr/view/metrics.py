@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kelr.engine.words import plural
 from kelr.model import Cluster, TopicError
 from kelr.model.measured import AskedEndpoint, Comparison, MetricAlert, MetricFigure, MetricScope, Reading
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
 from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -63,43 +63,36 @@ def metrics_view() -> View[MetricFigure]:
         KIND,
         (
             datum("metric", "string", "kelr's name for the metric."),
-            Column(
-                "title",
-                "METRIC",
-                value=lambda row: row.title,
-                type="string",
-                about="The metric in words; `(led)`: each broker counts what it leads.",
-            ),
+            column("title", "METRIC", "string", "The metric in words; `(led)`: each broker counts what it leads."),
             datum("mbean", "string", "Its MBean in Kafka."),
             datum(
                 "scope", "string", f"Whose figure it is: one of {', '.join(MetricScope)}.", lambda row: str(row.scope)
             ),
-            Column(
+            column(
                 "value",
                 "KAFKA",
-                value=lambda row: _number(row.value),
+                "number?",
+                "What the endpoints say together: the highest of the controllers', the sum of the brokers';"
+                " null: none says it.",
+                lambda row: _number(row.value),
                 text=_said,
                 right=True,
-                type="number?",
-                about="What the endpoints say together: the highest of the controllers', the sum of the brokers';"
-                " null: none says it.",
             ),
-            Column(
+            column(
                 "computed",
                 "KELR",
-                value=lambda row: row.computed,
+                "integer?",
+                "What kelr counts by the same definition; null: it cannot, or counts 0 and not all was seen.",
                 text=_counted,
                 right=True,
-                type="integer?",
-                about="What kelr counts by the same definition; null: it cannot, or counts 0 and not all was seen.",
             ),
-            Column(
+            column(
                 "comparison",
                 "COMPARISON",
-                value=lambda row: str(row.comparison),
+                "string",
+                f"How the two stand to each other: one of {', '.join(Comparison)}.",
+                lambda row: str(row.comparison),
                 text=lambda row: styled(*_WORDS[row.comparison]),
-                type="string",
-                about=f"How the two stand to each other: one of {', '.join(Comparison)}.",
             ),
             datum("why", "string", "What explains the difference, and what to know about the metric."),
             datum(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kelr.simulation.outage import OutageOutcome
-from kelr.view.columns import Column, View
+from kelr.view.columns import View, column
 from kelr.view.styled import Style, Text, plain, styled
 
 
@@ -21,20 +21,17 @@ def _when(row: OutageOutcome) -> Text:
 OUTAGE_VIEW: View[OutageOutcome] = View(
     "kelr/demo-outage",
     (
-        Column("rules", "RULES", lambda row: row.rules.name, type="string", about="The rule set."),
-        Column("kafka", "WHICH KAFKA", lambda row: row.rules.title, prose=True, type="string", about="Who runs it."),
-        Column(
-            "elected", "ELECTS", lambda row: row.elected, _elected, type="integer?", about="Who leads; null: no leader."
-        ),
-        Column("back", "WHEN", lambda row: row.back, _when, type="integer[]", about="Brokers that were back by then."),
-        Column(
+        column("rules", "RULES", "string", "The rule set.", lambda row: row.rules.name),
+        column("kafka", "WHICH KAFKA", "string", "Who runs it.", lambda row: row.rules.title, prose=True),
+        column("elected", "ELECTS", "integer?", "Who leads; null: no leader.", text=_elected),
+        column("back", "WHEN", "integer[]", "Brokers that were back by then.", text=_when),
+        column(
             "lost",
             "LOST FOR EVER",
-            lambda row: row.lost,
-            lambda row: styled(str(row.lost), Style.BAD if row.lost else Style.GOOD),
+            "integer",
+            "Records acknowledged with acks=all that no log holds any more.",
+            text=lambda row: styled(str(row.lost), Style.BAD if row.lost else Style.GOOD),
             right=True,
-            type="integer",
-            about="Records acknowledged with acks=all that no log holds any more.",
         ),
     ),
 )

@@ -19,7 +19,7 @@ from kelr.quorum.assess import (
     VoterState,
 )
 from kelr.quorum.copies import NO_EPOCH
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, View, column, datum
 from kelr.view.layout import PIPE_WIDTH, Layout
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN
@@ -45,31 +45,30 @@ def collected_view() -> View[CollectedNode]:
     return View(
         "kelr/quorum-collection",
         (
-            Column("node", "NODE", value=lambda row: row.node, right=True, type="integer", about="Node id."),
-            Column("host", "HOST", value=lambda row: row.host, type="string", about="Host that it was read on."),
-            Column(
+            column("node", "NODE", "integer", "Node id.", right=True),
+            column("host", "HOST", "string", "Host that it was read on."),
+            column(
                 "metadata_bytes",
                 "METADATA BYTES",
-                value=lambda row: sum(one.size_bytes for one in row.files),
+                "integer",
+                "Bytes of its metadata log's files; 0: it has none in these directories.",
+                lambda row: sum(one.size_bytes for one in row.files),
                 right=True,
-                type="integer",
-                about="Bytes of its metadata log's files; 0: it has none in these directories.",
             ),
-            Column(
+            column(
                 "replicas",
                 "REPLICAS",
-                value=lambda row: len(row.replicas),
+                "integer",
+                "Replicas in its data directories.",
+                lambda row: len(row.replicas),
                 right=True,
-                type="integer",
-                about="Replicas in its data directories.",
             ),
-            Column(
+            column(
                 "running",
                 "RUNNING",
-                value=lambda row: row.running,
+                "boolean?",
+                "Whether a process held a directory's lock; null: not known.",
                 text=lambda row: UNKNOWN if row.running is None else plain("yes" if row.running else "no"),
-                type="boolean?",
-                about="Whether a process held a directory's lock; null: not known.",
             ),
             datum("directories", "string[]", "Directories that were read."),
             datum("set_aside", "string[]", "Directories that Kafka has renamed to -stray or -delete."),
@@ -111,79 +110,55 @@ def copies_view() -> View[_Row]:
     return View(
         "kelr/quorum-copies",
         (
-            Column("node", "NODE", value=lambda row: row.copy.copy.node, right=True, type="integer", about="Node id."),
-            Column(
-                "role",
-                "ROLE",
-                value=lambda row: row.role,
-                type="string",
-                about="voter, broker, voter and broker, or unknown.",
-            ),
-            Column(
+            column("node", "NODE", "integer", "Node id.", lambda row: row.copy.copy.node, right=True),
+            column("role", "ROLE", "string", "voter, broker, voter and broker, or unknown."),
+            column(
                 "verdict",
                 "VERDICT",
-                value=lambda row: row.copy.verdict.value,
-                text=lambda row: styled(_WORDS[row.copy.verdict], _STYLES[row.copy.verdict]),
-                type="string",
-                about="proved: holds every committed record; lower-bound: nodes that were not read may hold more;"
+                "string",
+                "proved: holds every committed record; lower-bound: nodes that were not read may hold more;"
                 " stale: it lacks records.",
+                lambda row: row.copy.verdict.value,
+                text=lambda row: styled(_WORDS[row.copy.verdict], _STYLES[row.copy.verdict]),
             ),
-            Column(
+            column(
                 "last_epoch",
                 "LAST EPOCH",
-                value=lambda row: _epoch(row.copy.copy.last_epoch),
+                "integer?",
+                "Epoch of its last record; null: it holds none.",
+                lambda row: _epoch(row.copy.copy.last_epoch),
                 right=True,
-                type="integer?",
-                about="Epoch of its last record; null: it holds none.",
             ),
-            Column(
-                "end",
-                "END",
-                value=lambda row: row.copy.copy.end,
-                right=True,
-                type="integer",
-                about="The offset after its last record.",
+            column(
+                "end", "END", "integer", "The offset after its last record.", lambda row: row.copy.copy.end, right=True
             ),
-            Column(
+            column(
                 "start",
                 "START",
-                value=lambda row: row.copy.copy.batches.start,
+                "integer",
+                "The offset of its first record.",
+                lambda row: row.copy.copy.batches.start,
                 right=True,
-                type="integer",
-                about="The offset of its first record.",
             ),
-            Column(
+            column(
                 "newest_epoch",
                 "EPOCH SEEN",
-                value=lambda row: _epoch(row.copy.copy.newest_epoch),
+                "integer?",
+                "The newest epoch that anything in its directory names; null: none.",
+                lambda row: _epoch(row.copy.copy.newest_epoch),
                 right=True,
-                type="integer?",
-                about="The newest epoch that anything in its directory names; null: none.",
             ),
-            Column(
+            column(
                 "agrees_to",
                 "SAME TO",
-                value=lambda row: row.copy.agrees_to,
+                "integer?",
+                "It holds the same records as the best copy before this offset; null: none to compare.",
+                lambda row: row.copy.agrees_to,
                 text=lambda row: UNKNOWN if row.copy.agrees_to is None else plain(str(row.copy.agrees_to)),
                 right=True,
-                type="integer?",
-                about="It holds the same records as the best copy before this offset; null: none to compare.",
             ),
-            Column(
-                "place",
-                "DIRECTORY",
-                value=lambda row: row.copy.copy.place,
-                type="string",
-                about="Host and directory.",
-            ),
-            Column(
-                "parts",
-                "",
-                value=lambda row: row.copy.parts,
-                shown=Shown.MACHINE,
-                type="boolean",
-                about="Whether its records from there on are other ones.",
-            ),
+            column("place", "DIRECTORY", "string", "Host and directory.", lambda row: row.copy.copy.place),
+            datum("parts", "boolean", "Whether its records from there on are other ones.", lambda row: row.copy.parts),
             *_machine_columns(),
         ),
         head=(

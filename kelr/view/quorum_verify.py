@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kelr.engine.words import plural
 from kelr.quorum.verify import Checked
-from kelr.view.columns import Column, Fact, View
+from kelr.view.columns import Fact, View, column
 from kelr.view.output import Output
 from kelr.view.styled import Style, styled
 
@@ -18,16 +18,15 @@ def verify_view() -> View[Checked]:
     return View(
         "kelr/quorum-verification",
         (
-            Column("check", "CHECK", value=lambda row: row.check, type="string", about="What was looked at."),
-            Column(
+            column("check", "CHECK", "string", "What was looked at."),
+            column(
                 "passed",
                 "RESULT",
-                value=lambda row: row.passed,
+                "boolean?",
+                "Whether it is as planned; null: it could not be looked at.",
                 text=lambda row: styled(*_WORDS[row.passed]),
-                type="boolean?",
-                about="Whether it is as planned; null: it could not be looked at.",
             ),
-            Column("text", "", value=lambda row: row.text, prose=True, type="string", about="What was found."),
+            column("text", "", "string", "What was found.", prose=True),
         ),
         tail=(
             Fact("leaderless", "integer", "Partitions that have no leader."),

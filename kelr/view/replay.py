@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, Shown, View, column
 from kelr.view.rescue import FILE_HEAD, NEXT, partition_columns
 from kelr.view.styled import Style, Text, plain, styled
 
@@ -54,35 +54,33 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
     title = "REPLAYED" if done else "REPLAY"
     columns: tuple[Column[ReplayRow], ...] = (
         *partition_columns("The partition's number, there and in the topic that gets the records."),
-        Column("to_topic", "TO", value=lambda row: row.to_topic, type="string", about="The topic that gets them."),
-        Column(
+        column("to_topic", "TO", "string", "The topic that gets them."),
+        column(
             "replay",
             title,
-            value=lambda row: row.replay,
+            "integer",
+            "Records that are produced again; once it is done, those that the cluster has confirmed.",
             right=True,
-            type="integer",
-            about="Records that are produced again; once it is done, those that the cluster has confirmed.",
         ),
         *(_skipped_column(key, about) for key, about in _SKIPPED),
         Column("skipped", "LEFT OUT", text=_skipped_text, shown=Shown.PEOPLE, prose=True),
-        Column(
+        column(
             "skipped_records",
             "SKIPPED",
-            value=lambda row: row.skipped_records,
+            "integer",
+            "Records of a partition that gets none of them now; error says why.",
             shown=Shown.MACHINE,
             right=True,
-            type="integer",
-            about="Records of a partition that gets none of them now; error says why.",
         ),
-        Column(
+        column(
             "error",
             "ERROR",
-            value=lambda row: row.error or None,
+            "string?",
+            "Why not all of them were, or can be, produced.",
+            lambda row: row.error or None,
             text=lambda row: styled(row.error, Style.BAD) if row.error else plain(""),
             shown=Shown.EVERYWHERE if done else Shown.MACHINE,
             prose=True,
-            type="string?",
-            about="Why not all of them were, or can be, produced.",
         ),
     )
     head = (
@@ -117,7 +115,7 @@ def _skipped_column(key: str, about: str) -> Column[ReplayRow]:
         count: int = getattr(row, key)
         return count
 
-    return Column(key, key.upper(), value=value, shown=Shown.MACHINE, right=True, type="integer", about=about)
+    return column(key, key.upper(), "integer", about, value, shown=Shown.MACHINE, right=True)
 
 
 def _skipped_text(row: ReplayRow) -> Text:

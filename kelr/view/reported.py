@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kelr.engine.planning.lost import Lost, lost_in_all
-from kelr.view.columns import Column, Fact, View
+from kelr.view.columns import Column, Fact, View, column
 from kelr.view.lost_words import LOST_FACT, bounds_in_words, lost_document
 from kelr.view.output import Output
 from kelr.view.styled import plain
@@ -32,31 +32,30 @@ def reported_view() -> View[Reported]:
     """One row: the file."""
 
     def number(key: str, title: str, about: str) -> Column[Reported]:
-        return Column(key, title, value=lambda row: int(getattr(row, key)), right=True, type="integer", about=about)
+        return column(key, title, "integer", about, lambda row: int(getattr(row, key)), right=True)
 
     return View(
         KIND,
         (
-            Column("file", "FILE", value=lambda row: row.file, type="string", about="The file that was written."),
+            column("file", "FILE", "string", "The file that was written."),
             number("partitions", "PARTITIONS", "How many partitions it is about."),
             number("affected", "AFFECTED", "How many of them were in trouble, planned for or changed."),
-            Column(
+            column(
                 "leaderless",
                 "LEADERLESS",
-                value=lambda row: row.leaderless,
+                "integer?",
+                "How many have no leader in the newest look; null: not known, because it did not see all of them,"
+                " or no controller answered.",
                 text=lambda row: plain("?" if row.leaderless is None else str(row.leaderless)),
                 right=True,
-                type="integer?",
-                about="How many have no leader in the newest look; null: not known, because it did not see all of them,"
-                " or no controller answered.",
             ),
-            Column(
+            column(
                 "lost",
                 "LOST, COMMITTED",
-                value=lambda row: lost_document(row.lost),
+                "object",
+                LOST_FACT,
+                lambda row: lost_document(row.lost),
                 text=lambda row: plain(bounds_in_words(lost_in_all(row.lost).committed) if row.lost else "?"),
-                type="object",
-                about=LOST_FACT,
             ),
             number("size_bytes", "BYTES", "The file's size in bytes."),
         ),

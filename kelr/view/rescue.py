@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 PREVIEW_CHARACTERS = 40
@@ -126,156 +126,75 @@ def partition_columns(about: str) -> tuple[Column[_RowT], Column[_RowT]]:
     """Topic and partition for machines, both in one word for people. `about`: what the partition's number means."""
     return (
         datum("topic", "string", "The topic."),
-        Column(
-            "partition",
-            "PARTITION",
-            value=lambda row: row.partition,
-            text=lambda row: plain(f"{row.topic}:{row.partition}"),
-            type="integer",
-            about=about,
-        ),
+        column("partition", "PARTITION", "integer", about, text=lambda row: plain(f"{row.topic}:{row.partition}")),
     )
 
 
 TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
     *partition_columns("The partition's number."),
-    Column(
-        "replica",
-        "REPLICA",
-        value=lambda row: row.replica,
-        right=True,
-        type="integer",
-        about="The replica whose log the records come from.",
-    ),
-    Column(
-        "how",
-        "READ BY",
-        value=lambda row: row.how,
-        yields=5,
-        type="string",
-        about="Fetch from its broker, or log directory.",
-    ),
-    Column(
-        "from_offset",
-        "FROM",
-        value=lambda row: row.from_offset,
-        right=True,
-        type="integer",
-        about="The first offset that was asked for.",
-    ),
-    Column(
-        "to_offset",
-        "TO",
-        value=lambda row: row.to_offset,
-        right=True,
-        type="integer",
-        about="The first offset that was not asked for.",
-    ),
-    Column(
+    column("replica", "REPLICA", "integer", "The replica whose log the records come from.", right=True),
+    column("how", "READ BY", "string", "Fetch from its broker, or log directory.", yields=5),
+    column("from_offset", "FROM", "integer", "The first offset that was asked for.", right=True),
+    column("to_offset", "TO", "integer", "The first offset that was not asked for.", right=True),
+    column(
         "epochs",
         "EPOCHS",
-        value=lambda row: [epoch for epoch in row.epochs if epoch is not None],
+        "integer[]",
+        "The leader epochs in which the records were written, as their batches carry them.",
+        lambda row: [epoch for epoch in row.epochs if epoch is not None],
         text=lambda row: plain(" ".join("?" if epoch is None else str(epoch) for epoch in row.epochs) or "-"),
         yields=2,
-        type="integer[]",
-        about="The leader epochs in which the records were written, as their batches carry them.",
     ),
-    Column(
+    datum(
         "without_epoch",
-        "WITHOUT EPOCH",
-        value=lambda row: None in row.epochs,
-        shown=Shown.MACHINE,
-        type="boolean",
-        about="Whether there are batches that carry no leader epoch.",
+        "boolean",
+        "Whether there are batches that carry no leader epoch.",
+        lambda row: None in row.epochs,
     ),
-    Column(
-        "records",
-        "RECORDS",
-        value=lambda row: row.records,
-        right=True,
-        type="integer",
-        about="How many records of producers are there.",
-    ),
-    Column(
-        "batches",
-        "BATCHES",
-        value=lambda row: row.batches,
-        shown=Shown.WIDE,
-        right=True,
-        type="integer",
-        about="Batches.",
-    ),
-    Column(
-        "size_bytes",
-        "BYTES",
-        value=lambda row: row.size_bytes,
-        right=True,
-        yields=3,
-        type="integer",
-        about="Their bytes.",
-    ),
-    Column(
+    column("records", "RECORDS", "integer", "How many records of producers are there.", right=True),
+    column("batches", "BATCHES", "integer", "Batches.", shown=Shown.WIDE, right=True),
+    column("size_bytes", "BYTES", "integer", "Their bytes.", right=True, yields=3),
+    column(
         "first_timestamp_ms",
         "OLDEST",
-        value=lambda row: row.first_timestamp_ms,
+        "integer?",
+        "The oldest timestamp, in milliseconds since 1970 UTC.",
         text=lambda row: plain(time_text(row.first_timestamp_ms)),
         shown=Shown.WIDE,
-        type="integer?",
-        about="The oldest timestamp, in milliseconds since 1970 UTC.",
     ),
-    Column(
+    column(
         "last_timestamp_ms",
         "NEWEST",
-        value=lambda row: row.last_timestamp_ms,
+        "integer?",
+        "The newest timestamp.",
         text=lambda row: plain(time_text(row.last_timestamp_ms)),
         yields=4,
-        type="integer?",
-        about="The newest timestamp.",
     ),
-    Column(
+    column(
         "transactions",
         "TRANSACTIONS",
-        value=lambda row: {"committed": row.committed, "aborted": row.aborted, "open": row.open},
+        "object",
+        "How many transactions have records here, by how they ended: {committed, aborted, open}.",
+        lambda row: {"committed": row.committed, "aborted": row.aborted, "open": row.open},
         text=_transactions_text,
         yields=1,
-        type="object",
-        about="How many transactions have records here, by how they ended: {committed, aborted, open}.",
     ),
-    Column(
-        "cut_records",
-        "CUT",
-        value=lambda row: row.cut_records,
-        shown=Shown.MACHINE,
-        type="integer",
-        about="Records that the leader keeps, of committed transactions whose commit it lacks.",
-    ),
-    Column(
+    datum("cut_records", "integer", "Records that the leader keeps, of committed transactions whose commit it lacks."),
+    datum(
         "compacted_away",
-        "COMPACTED",
-        value=lambda row: row.compacted_away,
-        shown=Shown.MACHINE,
-        type="integer",
-        about="In a compacted topic: offsets that were asked for and that no record of this replica has any more.",
+        "integer",
+        "In a compacted topic: offsets that were asked for and that no record of this replica has any more.",
     ),
-    Column(
-        "producers",
-        "PRODUCERS",
-        value=lambda row: row.producers,
-        shown=Shown.WIDE,
-        right=True,
-        type="integer",
-        about="How many producer ids wrote them.",
-    ),
-    Column(
+    column("producers", "PRODUCERS", "integer", "How many producer ids wrote them.", shown=Shown.WIDE, right=True),
+    column(
         "missing",
         "MISSING",
-        value=lambda row: list(row.missing),
+        "string[]",
+        "What was asked for and could not be read; empty where all is there.",
         text=_missing_text,
         prose=True,
-        type="string[]",
-        about="What was asked for and could not be read; empty where all is there.",
     ),
-    Column("why", "WHY", value=lambda row: row.why, shown=Shown.WIDE, prose=True, type="string", about="Why these."),
+    column("why", "WHY", "string", "Why these.", shown=Shown.WIDE, prose=True),
 )
 
 FILE_HEAD = (
@@ -307,69 +226,51 @@ def _record_columns(full: bool) -> tuple[Column[RecordRow], ...]:
     where: tuple[Column[RecordRow], ...] = partition_columns("The partition's number.")
     return (
         *where,
-        Column("offset", "OFFSET", value=lambda row: row.offset, right=True, type="integer", about="Its offset there."),
-        Column(
-            "leader_epoch",
-            "EPOCH",
-            value=lambda row: row.leader_epoch,
-            right=True,
-            yields=2,
-            type="integer?",
-            about="The leader epoch in which it was written.",
-        ),
-        Column(
+        column("offset", "OFFSET", "integer", "Its offset there.", right=True),
+        column("leader_epoch", "EPOCH", "integer?", "The leader epoch in which it was written.", right=True, yields=2),
+        column(
             "timestamp_ms",
             "TIMESTAMP",
-            value=lambda row: row.timestamp_ms,
+            "integer?",
+            "In milliseconds since 1970 UTC.",
             text=lambda row: plain(time_text(row.timestamp_ms)),
             yields=3,
-            type="integer?",
-            about="In milliseconds since 1970 UTC.",
         ),
-        Column(
-            "producer_id",
-            "PRODUCER",
-            value=lambda row: row.producer_id,
-            shown=Shown.WIDE,
-            right=True,
-            type="integer?",
-            about="Who wrote it, where it has an id.",
+        column(
+            "producer_id", "PRODUCER", "integer?", "Who wrote it, where it has an id.", shown=Shown.WIDE, right=True
         ),
-        Column(
+        column(
             "state",
             "TRANSACTION",
-            value=lambda row: row.state,
+            "string",
+            "committed, aborted, open, unknown, or - for none; of a marker COMMIT or ABORT.",
             yields=1,
-            type="string",
-            about="committed, aborted, open, unknown, or - for none; of a marker COMMIT or ABORT.",
         ),
-        Column(
-            "control", "MARKER", value=lambda row: row.control, shown=Shown.MACHINE, type="boolean", about="No data."
-        ),
-        Column(
+        datum("control", "boolean", "No data."),
+        column(
             "key",
             "KEY",
-            value=lambda row: bytes_document(row.key),
+            "object?",
+            "{utf8} or {base64}; null for none.",
+            lambda row: bytes_document(row.key),
             text=lambda row: plain("-" if row.control else preview(row.key, full=full)),
-            type="object?",
-            about="{utf8} or {base64}; null for none.",
         ),
-        Column(
+        column(
             "value",
             "VALUE",
-            value=lambda row: bytes_document(row.value),
+            "object?",
+            "The same; null is a tombstone.",
+            lambda row: bytes_document(row.value),
             text=lambda row: plain("-" if row.control else preview(row.value, full=full)),
-            type="object?",
-            about="The same; null is a tombstone.",
         ),
-        Column(
+        column(
             "headers",
             "HEADERS",
-            value=lambda row: [_header_document(name, value) for name, value in row.headers],
+            "object[]",
+            "Its headers in order: {key, value}.",
+            lambda row: [_header_document(name, value) for name, value in row.headers],
             text=lambda row: plain(" ".join(f"{n}={preview(v, full=full)}" for n, v in row.headers) or "-"),
             shown=Shown.WIDE,
-            type="object[]",
-            about="Its headers in order: {key, value}.",
         ),
     )
 

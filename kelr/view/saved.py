@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kelr.view.columns import Column, Fact, View
+from kelr.view.columns import Fact, View, column
 from kelr.view.disk_logs import NOTES
 from kelr.view.output import Output
 from kelr.view.styled import Style, plain, styled
@@ -29,24 +29,10 @@ def saved_view() -> View[Saved]:
     return View(
         KIND,
         (
-            Column("file", "FILE", value=lambda row: row.file, type="string", about="The file that was written."),
-            Column(
-                "partitions",
-                "PARTITIONS",
-                value=lambda row: row.partitions,
-                right=True,
-                type="integer",
-                about="How many partitions are in it.",
-            ),
-            Column("logs", "LOGS", value=lambda row: row.logs, type="boolean", about="Whether logs were asked for."),
-            Column(
-                "size_bytes",
-                "BYTES",
-                value=lambda row: row.size_bytes,
-                right=True,
-                type="integer",
-                about="The file's size in bytes.",
-            ),
+            column("file", "FILE", "string", "The file that was written."),
+            column("partitions", "PARTITIONS", "integer", "How many partitions are in it.", right=True),
+            column("logs", "LOGS", "boolean", "Whether logs were asked for."),
+            column("size_bytes", "BYTES", "integer", "The file's size in bytes.", right=True),
         ),
         tail=(NOTES, Fact("next", "string?", "The command to type next.")),
     )

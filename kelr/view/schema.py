@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 from kelr.model import Applied, Cluster, Decision, ElectionType, NotPlanned, PlannedElection, Unplanned, decision, plan
-from kelr.view.columns import Json, View
+from kelr.view.columns import Json
 from kelr.view.document_schema import document_schema
 from kelr.view.plan_document import ELECT
 from kelr.view.value_schema import Schema, attribute_docs, closed, describe, schema_of
@@ -162,301 +163,93 @@ def _assumption_schemas() -> Schema:
     return {name: {"type": "object", "properties": properties} for name, properties in schemas.items()}
 
 
-def _describe() -> Mapping[str, Json]:
-    from kelr.view.describe import describe_view  # noqa: PLC0415 - only the one that is asked for
+def _of(view: str, *arguments: object, **options: object) -> Callable[[], Mapping[str, Json]]:
+    """The schema of a view's document.
 
-    return document_schema(describe_view(_NO_CLUSTER))
-
-
-def _summary() -> Mapping[str, Json]:
-    from kelr.view.summary import Summary, summary_view  # noqa: PLC0415
-
-    return document_schema(summary_view(Summary(_NO_CLUSTER)))
+    Args:
+        view: ``module:function`` in `kelr.view`; imported when the schema is asked for, and no other with it.
+        arguments, options: what the function takes.
+    """
+    return lambda: document_schema(_named(view)(*arguments, **options))
 
 
-def _watch() -> Mapping[str, Json]:
-    from kelr.view.watch.lines import watch_view  # noqa: PLC0415
-
-    return document_schema(watch_view())
+def _named(view: str) -> Any:
+    return resolve_name(f"kelr.view.{view}")
 
 
-def _alert() -> Mapping[str, Json]:
-    from kelr.view.watch.alerts import alert_schema  # noqa: PLC0415
+def _made_by(function: str) -> Callable[[], Mapping[str, Json]]:
+    """The schema that ``module:function`` in `kelr.view` makes by itself."""
 
-    return alert_schema()
+    def schema() -> Mapping[str, Json]:
+        made: Mapping[str, Json] = _named(function)()
+        return made
 
-
-def _log_info() -> Mapping[str, Json]:
-    from kelr.view.log_info import log_info_view  # noqa: PLC0415
-
-    return document_schema(log_info_view(_NO_CLUSTER))
-
-
-def _disk_logs() -> Mapping[str, Json]:
-    from kelr.view.disk_logs import disk_logs_view  # noqa: PLC0415
-
-    return document_schema(disk_logs_view())
-
-
-def _history() -> Mapping[str, Json]:
-    from kelr.view.history import history_view  # noqa: PLC0415
-
-    return document_schema(history_view())
-
-
-def _history_summary() -> Mapping[str, Json]:
-    from kelr.view.history_summary import summary_view as history_summary_view  # noqa: PLC0415
-
-    return document_schema(history_summary_view())
+    return schema
 
 
 def _explain() -> Mapping[str, Json]:
-    from kelr.view.explain import explain_view  # noqa: PLC0415
+    return document_schema(_named("explain:explain_view")(), *explain_item_schema())
 
-    return document_schema(explain_view(), *explain_item_schema())
 
-
-def _errors() -> Mapping[str, Json]:
-    from kelr.view.errors import errors_view  # noqa: PLC0415
-
-    return document_schema(errors_view())
-
-
-def _whatif() -> Mapping[str, Json]:
-    from kelr.view.whatif import whatif_view  # noqa: PLC0415
-
-    return document_schema(whatif_view())
-
-
-def _whatif_any() -> Mapping[str, Json]:
-    from kelr.view.whatif_any import any_view  # noqa: PLC0415
-
-    return document_schema(any_view(_NO_CLUSTER))
-
-
-def _whatif_restart() -> Mapping[str, Json]:
-    from kelr.view.whatif_restart import restart_view  # noqa: PLC0415
-
-    return document_schema(restart_view())
-
-
-def _doctor() -> Mapping[str, Json]:
-    from kelr.view.doctor import bare_doctor_view  # noqa: PLC0415
-
-    return document_schema(bare_doctor_view())
-
-
-def _doctor_acls() -> Mapping[str, Json]:
-    from kelr.view.doctor_acls import acls_view  # noqa: PLC0415
-
-    return document_schema(acls_view())
-
-
-def _plan(kind: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view.plan_document import bare_plan_view  # noqa: PLC0415
-
-        return document_schema(bare_plan_view(kind), *plan_item_schema())
-
-    return schema
-
-
-def _metrics() -> Mapping[str, Json]:
-    from kelr.view.metrics import metrics_view  # noqa: PLC0415
-
-    return document_schema(metrics_view())
-
-
-def _rules() -> Mapping[str, Json]:
-    from kelr.view.explain_why import rules_view  # noqa: PLC0415
-
-    return document_schema(rules_view())
-
-
-def _demo() -> Mapping[str, Json]:
-    from kelr.view.demo import COMPARISON_VIEW  # noqa: PLC0415
-
-    return document_schema(COMPARISON_VIEW)
-
-
-def _simulate() -> Mapping[str, Json]:
-    from kelr.view.simulate import simulate_schema  # noqa: PLC0415
-
-    return simulate_schema()
-
-
-def _scenarios() -> Mapping[str, Json]:
-    from kelr.view.simulate import shipped_view  # noqa: PLC0415
-
-    return document_schema(shipped_view())
-
-
-def _scenario_checks() -> Mapping[str, Json]:
-    from kelr.view.simulate import checked_view  # noqa: PLC0415
-
-    return document_schema(checked_view())
-
-
-def _snapshot() -> Mapping[str, Json]:
-    from kelr.view.saved import saved_view  # noqa: PLC0415
-
-    return document_schema(saved_view())
-
-
-def _report() -> Mapping[str, Json]:
-    from kelr.view.reported import reported_view  # noqa: PLC0415
-
-    return document_schema(reported_view())
-
-
-def _lab(name: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view import lab  # noqa: PLC0415
-
-        views: dict[str, View[Any]] = {
-            "status": lab.status_view(),
-            "incidents": lab.incidents_view(),
-            "incident": lab.incident_view(),
-            "env": lab.environment_view(),
-        }
-        return document_schema(views[name])
-
-    return schema
-
-
-def _recover(name: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view import audit, collection, hold, recovery_status, verification  # noqa: PLC0415
-
-        views: dict[str, View[Any]] = {
-            "verification": verification.verification_view(),
-            "status": recovery_status.status_view(),
-            "put-right": recovery_status.put_right_view(),
-            "hold": hold.hold_view(),
-            "audit-log": audit.audit_view(),
-            "collection": collection.collection_view(),
-        }
-        return document_schema(views[name])
-
-    return schema
-
-
-def _rescue(name: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view import replay, rescue  # noqa: PLC0415
-
-        views: dict[str, View[Any]] = {
-            "dump": rescue.dump_view(),
-            "show": rescue.show_view(),
-            "records": rescue.records_view(full=False),
-            "replay": replay.replay_view(done=True),
-        }
-        return document_schema(views[name])
-
-    return schema
-
-
-def _contexts(name: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view import contexts  # noqa: PLC0415
-
-        views: Mapping[str, View[Any]] = {
-            "contexts": contexts.contexts_view(),
-            "context": contexts.settings_view("context"),
-            "config": contexts.settings_view("config"),
-            "context-test": contexts.tested_view(),
-        }
-        return document_schema(views[name])
-
-    return schema
-
-
-def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view import (  # noqa: PLC0415
-            fleet_assess,
-            fleet_exposure,
-            fleet_generate,
-            fleet_ingest,
-            fleet_report,
-            fleet_run,
-        )
-
-        views: Mapping[str, View[Any]] = {
-            "assess": fleet_assess.assess_view(),
-            "exposure": fleet_exposure.exposure_view("cluster"),
-            "generate": fleet_generate.generated_view(),
-            "ingest": fleet_ingest.ingested_view(),
-            "report": fleet_report.fix_view(),
-            "run": fleet_run.run_view(),
-        }
-        return document_schema(views[name])
-
-    return schema
-
-
-def _quorum(name: str) -> Callable[[], Mapping[str, Json]]:
-    def schema() -> Mapping[str, Json]:
-        from kelr.view import quorum, quorum_plan, quorum_verify  # noqa: PLC0415
-
-        views: Mapping[str, View[Any]] = {
-            "collection": quorum.collected_view(),
-            "copies": quorum.copies_view(),
-            "plan": quorum_plan.plan_view(),
-            "verification": quorum_verify.verify_view(),
-        }
-        return document_schema(views[name])
-
-    return schema
+def _plan(kind: str) -> Mapping[str, Json]:
+    return document_schema(_named("plan_document:bare_plan_view")(kind), *plan_item_schema())
 
 
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
-    "describe": _describe,
-    "describe-summary": _summary,
-    "watch": _watch,
-    "alert": _alert,
-    "log-info": _log_info,
-    "disk-logs": _disk_logs,
-    "history": _history,
-    "history-summary": _history_summary,
+    "describe": _of("describe:describe_view", _NO_CLUSTER),
+    "describe-summary": _of("summary:summary_view", {}),
+    "watch": _of("watch.lines:watch_view"),
+    "alert": _made_by("watch.alerts:alert_schema"),
+    "log-info": _of("log_info:log_info_view", _NO_CLUSTER),
+    "disk-logs": _of("disk_logs:disk_logs_view"),
+    "history": _of("history:history_view"),
+    "history-summary": _of("history_summary:summary_view"),
     "explain": _explain,
-    "rules": _rules,
-    "errors": _errors,
-    "whatif": _whatif,
-    "whatif-any": _whatif_any,
-    "whatif-restart": _whatif_restart,
-    "doctor": _doctor,
-    "doctor-acls": _doctor_acls,
-    "plan": _plan("kelr/plan"),
-    "applied": _plan("kelr/applied"),
-    "report": _report,
-    "snapshot": _snapshot,
-    "metrics": _metrics,
-    "simulate": _simulate,
-    "scenarios": _scenarios,
-    "scenario-checks": _scenario_checks,
-    "lab-status": _lab("status"),
-    "lab-incidents": _lab("incidents"),
-    "lab-incident": _lab("incident"),
-    "lab-env": _lab("env"),
-    "demo": _demo,
-    "collection": _recover("collection"),
-    "verification": _recover("verification"),
-    "recovery-status": _recover("status"),
-    "put-right": _recover("put-right"),
-    "hold": _recover("hold"),
-    "audit-log": _recover("audit-log"),
-    "rescue-dump": _rescue("dump"),
-    "rescue": _rescue("show"),
-    "rescue-records": _rescue("records"),
-    "rescue-replay": _rescue("replay"),
-    "quorum-collection": _quorum("collection"),
-    "quorum-copies": _quorum("copies"),
-    "quorum-plan": _quorum("plan"),
-    "quorum-verification": _quorum("verification"),
-    **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test")},
-    **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report", "run")},
+    "rules": _of("explain_why:rules_view"),
+    "errors": _of("errors:errors_view"),
+    "whatif": _of("whatif:whatif_view"),
+    "whatif-any": _of("whatif_any:any_view", _NO_CLUSTER),
+    "whatif-restart": _of("whatif_restart:restart_view"),
+    "doctor": _of("doctor:bare_doctor_view"),
+    "doctor-acls": _of("doctor_acls:acls_view"),
+    "plan": lambda: _plan("kelr/plan"),
+    "applied": lambda: _plan("kelr/applied"),
+    "report": _of("reported:reported_view"),
+    "snapshot": _of("saved:saved_view"),
+    "metrics": _of("metrics:metrics_view"),
+    "simulate": _made_by("simulate:simulate_schema"),
+    "scenarios": _of("simulate:shipped_view"),
+    "scenario-checks": _of("simulate:checked_view"),
+    "lab-status": _of("lab:status_view"),
+    "lab-incidents": _of("lab:incidents_view"),
+    "lab-incident": _of("lab:incident_view"),
+    "lab-env": _of("lab:environment_view"),
+    "demo": lambda: document_schema(_named("demo:COMPARISON_VIEW")),
+    "collection": _of("collection:collection_view"),
+    "verification": _of("verification:verification_view"),
+    "recovery-status": _of("recovery_status:status_view"),
+    "put-right": _of("recovery_status:put_right_view"),
+    "hold": _of("hold:hold_view"),
+    "audit-log": _of("audit:audit_view"),
+    "rescue-dump": _of("rescue:dump_view"),
+    "rescue": _of("rescue:show_view"),
+    "rescue-records": _of("rescue:records_view", full=False),
+    "rescue-replay": _of("replay:replay_view", done=True),
+    "quorum-collection": _of("quorum:collected_view"),
+    "quorum-copies": _of("quorum:copies_view"),
+    "quorum-plan": _of("quorum_plan:plan_view"),
+    "quorum-verification": _of("quorum_verify:verify_view"),
+    "contexts": _of("contexts:contexts_view"),
+    "context": _of("contexts:settings_view", "context"),
+    "config": _of("contexts:settings_view", "config"),
+    "context-test": _of("contexts:tested_view"),
+    "fleet-generate": _of("fleet_generate:generated_view"),
+    "fleet-ingest": _of("fleet_ingest:ingested_view"),
+    "fleet-assess": _of("fleet_assess:assess_view"),
+    "fleet-exposure": _of("fleet_exposure:exposure_view", "cluster"),
+    "fleet-report": _of("fleet_report:fix_view"),
+    "fleet-run": _of("fleet_run:run_view"),
 }
 """Output names and their schemas, made when they are asked for."""

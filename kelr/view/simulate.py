@@ -9,7 +9,7 @@ from kelr.simulation.language import SEPARATOR
 from kelr.simulation.logs import SimulatedLog
 from kelr.simulation.session import Reached, StoryStep
 from kelr.simulation.words import verdict_line
-from kelr.view.columns import Column, Json, RowT, View
+from kelr.view.columns import Column, Json, View, column, item_of
 from kelr.view.document_schema import document_schema, item_schema
 from kelr.view.layout import wrapped
 from kelr.view.styled import Style, Text, cleaned, plain, styled, width_of
@@ -116,14 +116,13 @@ def checked_view() -> View[Checked]:
     return View(
         "kelr/scenario-checks",
         (
-            Column("scenario", "SCENARIO", lambda row: row.name, type="string", about="The scenario's name."),
-            Column("same", "SAME", lambda row: row.same, type="boolean", about="Whether it prints what it expects."),
-            Column(
+            column("scenario", "SCENARIO", "string", "The scenario's name.", lambda row: row.name),
+            column("same", "SAME", "boolean", "Whether it prints what it expects."),
+            column(
                 "difference",
                 "DIFFERENCE",
-                lambda row: row.difference,
-                type="string[]",
-                about="A unified diff from what is expected to what is printed; empty where they are the same.",
+                "string[]",
+                "A unified diff from what is expected to what is printed; empty where they are the same.",
             ),
         ),
         block=_difference,
@@ -149,21 +148,10 @@ def shipped_view() -> View[Shipped]:
     return View(
         "kelr/scenarios",
         (
-            Column("name", "NAME", lambda row: row.name, type="string", about="What `kelr simulate` takes."),
-            Column(
-                "about",
-                "ABOUT",
-                lambda row: row.about,
-                prose=True,
-                type="string",
-                about="The story in a sentence or two.",
-            ),
+            column("name", "NAME", "string", "What `kelr simulate` takes."),
+            column("about", "ABOUT", "string", "The story in a sentence or two.", prose=True),
         ),
     )
-
-
-def _values(columns: tuple[Column[RowT], ...], row: RowT) -> dict[str, Json]:
-    return {column.key: column.value(row) for column in columns if column.value is not None}
 
 
 def _replica_logs(reached: Reached) -> list[tuple[int, SimulatedLog]]:
@@ -176,98 +164,88 @@ def _lost(reached: Reached) -> int | None:
 
 
 _LOG_COLUMNS: tuple[Column[tuple[int, SimulatedLog]], ...] = (
-    Column("replica", "REPLICA", lambda row: row[0], type="integer", about="The broker that holds it."),
-    Column("log_start", "START", lambda row: row[1].start, type="integer", about="Log start offset."),
-    Column("log_end", "END", lambda row: row[1].end, type="integer", about="Log end offset."),
-    Column(
+    column("replica", "REPLICA", "integer", "The broker that holds it.", lambda row: row[0]),
+    column("log_start", "START", "integer", "Log start offset.", lambda row: row[1].start),
+    column("log_end", "END", "integer", "Log end offset.", lambda row: row[1].end),
+    column(
         "high_watermark",
         "HW",
+        "integer",
+        "The high watermark as this replica knows it.",
         lambda row: row[1].high_watermark,
-        type="integer",
-        about="The high watermark as this replica knows it.",
     ),
-    Column(
+    column(
         "last_epoch",
         "EPOCH",
+        "integer?",
+        "Last written leader epoch; null: nothing was ever written.",
         lambda row: row[1].last_epoch,
-        type="integer?",
-        about="Last written leader epoch; null: nothing was ever written.",
     ),
-    Column("flushed", "FLUSHED", lambda row: row[1].flushed, type="integer", about="What a power loss leaves."),
+    column("flushed", "FLUSHED", "integer", "What a power loss leaves.", lambda row: row[1].flushed),
 )
 
 _PARTITION_COLUMNS: tuple[Column[Reached], ...] = (
-    Column("topic", "TOPIC", lambda row: row.state.topic, type="string", about="Its topic."),
-    Column("partition", "PARTITION", lambda row: row.state.partition, type="integer", about="Its number."),
-    Column("leader", "LEADER", lambda row: row.state.leader, type="integer?", about="Who leads; null: no leader."),
-    Column("leader_epoch", "EPOCH", lambda row: row.state.leader_epoch, type="integer", about="The leader epoch."),
-    Column("replicas", "REPLICAS", lambda row: row.state.replicas, type="integer[]", about="In assignment order."),
-    Column("isr", "ISR", lambda row: row.state.isr, type="integer[]", about="In-sync replicas."),
-    Column("elr", "ELR", lambda row: row.state.elr or (), type="integer[]", about="Eligible leader replicas."),
-    Column(
+    column("topic", "TOPIC", "string", "Its topic.", lambda row: row.state.topic),
+    column("partition", "PARTITION", "integer", "Its number.", lambda row: row.state.partition),
+    column("leader", "LEADER", "integer?", "Who leads; null: no leader.", lambda row: row.state.leader),
+    column("leader_epoch", "EPOCH", "integer", "The leader epoch.", lambda row: row.state.leader_epoch),
+    column("replicas", "REPLICAS", "integer[]", "In assignment order.", lambda row: row.state.replicas),
+    column("isr", "ISR", "integer[]", "In-sync replicas.", lambda row: row.state.isr),
+    column("elr", "ELR", "integer[]", "Eligible leader replicas.", lambda row: row.state.elr or ()),
+    column(
         "last_known_elr",
         "LAST KNOWN",
+        "integer[]",
+        "LastKnownELR: the last known leader on released Kafka, a set of replicas in the whole KIP.",
         lambda row: row.state.last_known_elr or (),
-        type="integer[]",
-        about="LastKnownELR: the last known leader on released Kafka, a set of replicas in the whole KIP.",
     ),
-    Column("min_isr", "MIN ISR", lambda row: row.decision.min_isr, type="integer?", about="Effective min ISR."),
-    Column(
-        "situation", "SITUATION", lambda row: row.decision.situation, type="string", about="Where the partition stands."
-    ),
-    Column(
+    column("min_isr", "MIN ISR", "integer?", "Effective min ISR.", lambda row: row.decision.min_isr),
+    column("situation", "SITUATION", "string", "Where the partition stands.", lambda row: row.decision.situation),
+    column(
         "elected",
         "ELECTED",
+        "integer?",
+        "Who is elected by itself, or goes on leading; null: none.",
         lambda row: row.decision.elected,
-        type="integer?",
-        about="Who is elected by itself, or goes on leading; null: none.",
     ),
-    Column(
-        "elected_by", "BY", lambda row: row.decision.elected_by, type="string?", about="By which rule; null: none is."
-    ),
-    Column(
+    column("elected_by", "BY", "string?", "By which rule; null: none is.", lambda row: row.decision.elected_by),
+    column(
         "waits_for",
         "WAITS FOR",
+        "integer[]",
+        "Replicas whose return brings a leader by itself.",
         lambda row: row.decision.waits_for,
-        type="integer[]",
-        about="Replicas whose return brings a leader by itself.",
     ),
-    Column(
-        "advice", "ADVICE", lambda row: row.decision.advice.action, type="string", about="What kelr would recommend."
-    ),
-    Column(
+    column("advice", "ADVICE", "string", "What kelr would recommend.", lambda row: row.decision.advice.action),
+    column(
         "logs",
         "LOGS",
-        lambda row: [
-            {column.key: column.value(log) for column in _LOG_COLUMNS if column.value} for log in _replica_logs(row)
-        ],
-        type="object[]",
-        about="The replicas' logs; none where the scenario produced nothing.",
+        "object[]",
+        "The replicas' logs; none where the scenario produced nothing.",
+        lambda row: [item_of(_LOG_COLUMNS, log) for log in _replica_logs(row)],
     ),
-    Column(
+    column(
         "committed",
         "COMMITTED",
+        "integer",
+        "Records acknowledged with acks=all so far.",
         lambda row: len(row.replication.ledger.committed),
-        type="integer",
-        about="Records acknowledged with acks=all so far.",
     ),
-    Column("lost", "LOST", _lost, type="integer?", about="Those that the leader's log lacks; null: no leader."),
-    Column(
-        "gone", "GONE", lambda row: len(row.replication.gone), type="integer", about="Those that no log holds any more."
-    ),
+    column("lost", "LOST", "integer?", "Those that the leader's log lacks; null: no leader.", _lost),
+    column("gone", "GONE", "integer", "Those that no log holds any more.", lambda row: len(row.replication.gone)),
 )
 
 _STEP_COLUMNS: tuple[Column[StoryStep], ...] = (
-    Column("scenario", "SCENARIO", lambda step: step.scenario, type="string", about="The scenario's name."),
-    Column("line", "LINE", lambda step: step.directive.line, type="integer", about="The directive's line, from 1."),
-    Column("directive", "DIRECTIVE", lambda step: step.directive.text, type="string", about="The line as written."),
-    Column("story", "STORY", lambda step: step.story, type="string[]", about="The comments above it."),
-    Column("output", "OUTPUT", lambda step: step.printed, type="string[]", about="What the directive prints."),
-    Column(
+    column("scenario", "SCENARIO", "string", "The scenario's name."),
+    column("line", "LINE", "integer", "The directive's line, from 1.", lambda step: step.directive.line),
+    column("directive", "DIRECTIVE", "string", "The line as written.", lambda step: step.directive.text),
+    column("story", "STORY", "string[]", "The comments above it."),
+    column("output", "OUTPUT", "string[]", "What the directive prints.", lambda step: step.printed),
+    column(
         "partitions",
         "PARTITIONS",
-        lambda step: [_values(_PARTITION_COLUMNS, reached) for reached in step.reached],
-        type="object[]",
-        about="The partitions whose record or logs it changed, as it left them.",
+        "object[]",
+        "The partitions whose record or logs it changed, as it left them.",
+        lambda step: [item_of(_PARTITION_COLUMNS, reached) for reached in step.reached],
     ),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.model import Cluster, Situation, TopicError
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
-from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.columns import Column, Fact, Json, View, column, item_of
 from kelr.view.describe import (
     CLUSTER_HEAD,
     ERRORS_TAIL,
@@ -126,15 +126,14 @@ def show_summary(
     brokers = [summary.brokers[broker] for broker in sorted(summary.brokers)]
     broker_columns = _broker_columns(summary.cluster, whole=bool(read) and not undecided and not errors)
     command = explain_command(targets, errors) if summary.leaderless else None
-    view: View[Situation] = summary_view(summary)
-    with output.listing(view, cluster_head(summary.cluster, source)) as listing:
+    with output.listing(summary_view(summary.situations), cluster_head(summary.cluster, source)) as listing:
         listing.add([situation for situation in Situation if summary.situations[situation]])
         listing.finish(
             {
                 "partitions": summary.partitions,
                 "read": read,
                 "undecided": undecided,
-                "brokers": [_broker_item(broker_columns, broker) for broker in brokers],
+                "brokers": [item_of(broker_columns, broker) for broker in brokers],
                 "errors": error_items(errors),
                 "next": None if command is None else output.next_command(command),
             }
@@ -151,9 +150,9 @@ def show_summary(
             output.next(command)
 
 
-def summary_view(summary: Summary) -> View[Situation]:
-    """The columns of the summary's situations."""
-    return View(KIND, _situation_columns(summary), head=CLUSTER_HEAD, tail=(*_TAIL, *ERRORS_TAIL))
+def summary_view(situations: Mapping[Situation, int]) -> View[Situation]:
+    """The columns of the summary's situations, each with its number of partitions."""
+    return View(KIND, _situation_columns(situations), head=CLUSTER_HEAD, tail=(*_TAIL, *ERRORS_TAIL))
 
 
 _TAIL = (
@@ -168,16 +167,16 @@ _TAIL = (
 )
 
 
-def _situation_columns(summary: Summary) -> tuple[Column[Situation], ...]:
+def _situation_columns(situations: Mapping[Situation, int]) -> tuple[Column[Situation], ...]:
     return (
-        Column("situation", "SITUATION", value=str, text=situation_text, type="string", about="The situation."),
-        Column(
+        column("situation", "SITUATION", "string", "The situation.", str, text=situation_text),
+        column(
             "partitions",
             "PARTITIONS",
-            value=lambda situation: summary.situations[situation],
+            "integer",
+            "How many partitions are in it.",
+            lambda situation: situations[situation],
             right=True,
-            type="integer",
-            about="How many partitions are in it.",
         ),
     )
 
@@ -206,7 +205,3 @@ def _broker_columns(cluster: Cluster, *, whole: bool) -> tuple[Column[BrokerCoun
         count("last_known", "LAST KNOWN"),
         count("awaited", "AWAITED BY"),
     )
-
-
-def _broker_item(columns: Iterable[Column[BrokerCount]], row: BrokerCount) -> Json:
-    return {column.key: column.value(row) for column in columns if column.value is not None}

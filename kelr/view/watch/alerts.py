@@ -9,7 +9,7 @@ from typing import Any
 
 from kelr.engine.watching import BrokerChange, Change, Counts, PartitionChange, Watched
 from kelr.model import AdviceAction, Situation, TopicPartition
-from kelr.view.columns import Column, Json, datum
+from kelr.view.columns import Column, Json, datum, item_of
 from kelr.view.document_schema import DIALECT, item_schema
 from kelr.view.explain import Explanation
 from kelr.view.explain_columns import Explained
@@ -274,7 +274,7 @@ _COLUMNS: tuple[Column[Alert], ...] = (
 
 def alert_document(alert: Alert) -> Mapping[str, Json]:
     """The document, without ``not_delivered``, which is known when it is sent."""
-    values = {column.key: plain_values(column.value(alert)) for column in _COLUMNS if column.value is not None}
+    values = {key: plain_values(value) for key, value in item_of(_COLUMNS, alert).items()}
     return {"kind": KIND, "version": VERSION, **values}
 
 
