@@ -22,7 +22,7 @@ from kelr.sources.snapshot_reader import SnapshotReader
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from kelr.sources.snapshot_lines import DirectoryLine, DiskLine, ReplicaLine
+    from kelr.sources.snapshot_lines import DiskLine, ReplicaLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,18 +225,7 @@ def _disk_line(disk: CollectedDisk) -> DiskLine:
     return DiskLine(
         broker=disk.broker,
         read_at_ms=disk.read_at_ms,
-        directories=tuple(
-            DirectoryLine(
-                path=printable(one.path),
-                directory_id=one.directory_id,
-                clean_shutdown=one.clean_shutdown,
-                broker_epoch=one.broker_epoch,
-                running=one.running,
-                single_replica=one.single_replica,
-                error=one.error,
-            )
-            for one in disk.directories
-        ),
+        directories=tuple(DirectoryLine.from_value(replace(one, path=printable(one.path))) for one in disk.directories),
         selected=None if disk.selection is None else tuple(str(target) for target in disk.selection.targets),
         whole=disk.whole,
         warnings=tuple(map(printable, disk.warnings)),
@@ -312,25 +301,13 @@ def _disk(line: DiskLine, cluster_id: str | None, path: Path) -> CollectedDisk:
     return CollectedDisk(
         broker=line.broker,
         read_at_ms=line.read_at_ms,
-        directories=tuple(_directory(one, line.broker, cluster_id) for one in line.directories),
+        directories=tuple(
+            LogDirectory(cluster_id=cluster_id, broker=line.broker, **dict(one)) for one in line.directories
+        ),
         selection=selection,
         warnings=line.warnings,
         name=str(path),
         whole=line.whole,
-    )
-
-
-def _directory(line: DirectoryLine, broker: int, cluster_id: str | None) -> LogDirectory:
-    return LogDirectory(
-        path=line.path,
-        cluster_id=cluster_id,
-        broker=broker,
-        directory_id=line.directory_id,
-        clean_shutdown=line.clean_shutdown,
-        broker_epoch=line.broker_epoch,
-        running=line.running,
-        single_replica=line.single_replica,
-        error=line.error,
     )
 
 

@@ -334,7 +334,7 @@ def _errors(errors: Iterable[TopicError]) -> Iterator[BaseModel]:
     from kelr.sources.snapshot_lines import BodyLine, ErrorLine  # noqa: PLC0415
 
     for error in errors:
-        yield BodyLine(error=ErrorLine.of(error))
+        yield BodyLine(error=ErrorLine.from_value(error))
 
 
 def write_lines(lines: Iterable[BaseModel], path: Path, *, overwrite: bool) -> None:

@@ -7,7 +7,10 @@ error: whoever adds a field raises `FORMAT_VERSION`, so that an older kelr never
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import dataclasses
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -41,6 +44,35 @@ Level = Annotated[int, Field(ge=0, le=2**15 - 1)]
 class _Line(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+    @classmethod
+    def from_value(cls, value: object) -> Self:
+        """The line of one of kelr's values, whose fields have the same names."""
+        return cls.model_validate(value, from_attributes=True)
+
+    def fields_of(self, kind: Any) -> dict[str, Any]:
+        """The fields that this kind of value has, too."""
+        own = self.__dict__
+        return {name: own[name] for name in _shared(type(self), kind)}
+
+
+@cache
+def _names(kind: Any) -> frozenset[str]:
+    """Of the fields that one of kelr's values is made of."""
+    return frozenset(field.name for field in dataclasses.fields(kind) if field.init)
+
+
+@cache
+def _shared(line: type[_Line], kind: Any) -> tuple[str, ...]:
+    return tuple(name for name in line.model_fields if name in _names(kind))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+def _plain(levels: Any) -> Any:
+    return dict(levels) if isinstance(levels, Mapping) else levels
+
 
 class BrokerLine(_Line):
     id: Int32
@@ -68,56 +100,18 @@ class ClusterLine(_Line):
 
     @classmethod
     def of(cls, cluster: Cluster) -> Self:
-        features = cluster.features
-        return cls(
-            cluster_id=cluster.cluster_id,
-            brokers=tuple(
-                BrokerLine(
-                    id=broker.id,
-                    status=broker.status,
-                    host=broker.host,
-                    port=broker.port,
-                    rack=broker.rack,
-                    broker_epoch=broker.broker_epoch,
-                    registered_by_ms=broker.registered_by_ms,
-                    log_dirs=broker.log_dirs,
-                    cordoned=broker.cordoned,
-                )
-                for broker in cluster.brokers
-            ),
-            finalized=None if features.finalized is None else dict(features.finalized),
-            supported=None if features.supported is None else dict(features.supported),
-            elect_leaders=features.elect_leaders,
-            controller=cluster.controller,
-            brokers_source=cluster.brokers_source,
-            partitions_source=cluster.partitions_source,
-            reassignments_error=cluster.reassignments_error,
-            controller_silence=cluster.controller_silence,
-        )
+        of_cluster = _fields(cluster)
+        features = of_cluster.pop("features")
+        levels = {name: _plain(level) for name, level in _fields(features).items()}
+        return cls.from_value({**of_cluster, **levels})
 
     def value(self) -> Cluster:
         return Cluster(
-            cluster_id=self.cluster_id,
-            brokers=tuple(
-                Broker(
-                    broker.id,
-                    broker.status,
-                    broker.host,
-                    broker.port,
-                    broker.rack,
-                    broker.broker_epoch,
-                    broker.registered_by_ms,
-                    broker.log_dirs,
-                    broker.cordoned,
-                )
-                for broker in self.brokers
-            ),
-            features=Features(self.finalized, self.supported, self.elect_leaders),
-            controller=self.controller,
-            brokers_source=self.brokers_source,
-            partitions_source=self.partitions_source,
-            reassignments_error=self.reassignments_error,
-            controller_silence=self.controller_silence,
+            **{
+                **self.fields_of(Cluster),
+                "brokers": tuple(Broker(**dict(broker)) for broker in self.brokers),
+                "features": Features(**self.fields_of(Features)),
+            }
         )
 
 
@@ -179,34 +173,17 @@ class TopicLine(_Line):
     def of(cls, topic: str, config: TopicConfig | None, first_partition_replicas: int | None) -> Self:
         if config is None:
             return cls(topic=topic, first_partition_replicas=first_partition_replicas, has_config=False)
-        return cls(
-            topic=topic,
-            first_partition_replicas=first_partition_replicas,
-            min_insync_replicas=config.min_insync_replicas,
-            min_insync_replicas_source=config.min_insync_replicas_source,
-            unclean_leader_election=config.unclean_leader_election,
-            unclean_leader_election_source=config.unclean_leader_election_source,
-            config_error=config.error,
-            cleanup_policy=config.cleanup_policy,
-            recovery_strategy=config.recovery_strategy,
-            remote_storage=config.remote_storage,
-            foreign=config.foreign,
-        )
+        values = _fields(config)
+        error = values.pop("error")
+        return cls(topic=topic, first_partition_replicas=first_partition_replicas, config_error=error, **values)
 
     def config(self) -> TopicConfig | None:
         if not self.has_config:
             return None
-        return TopicConfig(
-            self.min_insync_replicas,
-            self.min_insync_replicas_source or ConfigSource.UNKNOWN,
-            self.unclean_leader_election,
-            self.unclean_leader_election_source or ConfigSource.UNKNOWN,
-            self.config_error,
-            self.cleanup_policy,
-            self.recovery_strategy,
-            self.remote_storage,
-            self.foreign,
-        )
+        values = self.fields_of(TopicConfig)
+        for source in ("min_insync_replicas_source", "unclean_leader_election_source"):
+            values[source] = values[source] or ConfigSource.UNKNOWN
+        return TopicConfig(error=self.config_error, **values)
 
 
 class LogLine(_Line):
@@ -236,35 +213,12 @@ class LogLine(_Line):
 
     @classmethod
     def of(cls, answer: LogAnswer) -> Self:
+        values = _fields(answer)
         if isinstance(answer, LogUnavailable):
-            return cls(
-                replica=answer.replica,
-                unheard=answer.reason,
-                detail=answer.detail,
-                read_at_ms=answer.read_at_ms,
-                unclean_shutdown=answer.unclean_shutdown,
-            )
-        lineage = answer.lineage
-        return cls(
-            replica=answer.replica,
-            log_end=answer.log_end,
-            last_epoch=answer.last_epoch,
-            current_leader_epoch=answer.current_leader_epoch,
-            high_watermark=answer.high_watermark,
-            log_start=answer.log_start,
-            local_start=answer.local_start,
-            remote_end=answer.remote_end,
-            lineage=None if lineage is None else tuple((end.epoch, end.end_offset) for end in lineage),
-            broker_epoch=answer.broker_epoch,
-            source=answer.source,
-            read_at_ms=answer.read_at_ms,
-            last_epoch_error=answer.last_epoch_error,
-            last_stable_offset=answer.last_stable_offset,
-            unclean_shutdown=answer.unclean_shutdown,
-            saved_high_watermark=answer.saved_high_watermark,
-            saved_epoch=answer.saved_epoch,
-            may_have_held_more=answer.may_have_held_more,
-        )
+            return cls(unheard=values.pop("reason"), **values)
+        lineage = values.pop("lineage")
+        pairs = None if lineage is None else tuple((end.epoch, end.end_offset) for end in lineage)
+        return cls(lineage=pairs, **values)
 
     def value(self) -> LogAnswer:
         if self.unheard is not None:
@@ -272,26 +226,9 @@ class LogLine(_Line):
         if self.log_end is None:
             raise ValueError(f"the log of replica {self.replica} has neither log_end nor unheard")
         lineage = None if self.lineage is None else tuple(EpochEnd(epoch, end) for epoch, end in self.lineage)
-        return ReplicaLog(
-            replica=self.replica,
-            log_end=self.log_end,
-            last_epoch=self.last_epoch,
-            current_leader_epoch=self.current_leader_epoch,
-            high_watermark=self.high_watermark,
-            log_start=self.log_start,
-            local_start=self.local_start,
-            remote_end=self.remote_end,
-            lineage=lineage,
-            broker_epoch=self.broker_epoch,
-            source=self.source or "unknown",
-            read_at_ms=self.read_at_ms,
-            last_epoch_error=self.last_epoch_error,
-            last_stable_offset=self.last_stable_offset,
-            unclean_shutdown=self.unclean_shutdown,
-            saved_high_watermark=self.saved_high_watermark,
-            saved_epoch=self.saved_epoch,
-            may_have_held_more=self.may_have_held_more,
-        )
+        values = self.fields_of(ReplicaLog)
+        values.update(lineage=lineage, source=self.source or "unknown")
+        return ReplicaLog(**values)
 
 
 class QuorumLine(_Line):
@@ -313,12 +250,8 @@ class QuorumLine(_Line):
     left_behind: Brokers = ()
     followed_since: Int32 | None = None
 
-    @classmethod
-    def of(cls, quorum: RecoveryQuorum) -> Self:
-        return cls(**{name: getattr(quorum, name) for name in cls.model_fields})
-
     def value(self) -> RecoveryQuorum:
-        return RecoveryQuorum(**{name: getattr(self, name) for name in type(self).model_fields})
+        return RecoveryQuorum(**dict(self))
 
 
 class PartitionLine(_Line):
@@ -346,41 +279,13 @@ class PartitionLine(_Line):
         cls, state: PartitionState, logs: tuple[LogAnswer, ...] | None, quorum: RecoveryQuorum | None = None
     ) -> Self:
         return cls(
-            topic=state.topic,
-            partition=state.partition,
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            replicas=state.replicas,
-            isr=state.isr,
-            elr=state.elr,
-            last_known_elr=state.last_known_elr,
-            offline_replicas=state.offline_replicas,
-            partition_epoch=state.partition_epoch,
-            adding=state.adding,
-            removing=state.removing,
-            recovering=state.recovering,
-            topic_id=state.topic_id,
-            logs=None if logs is None else tuple(LogLine.of(answer) for answer in logs),
-            quorum=None if quorum is None else QuorumLine.of(quorum),
+            logs=None if logs is None else tuple(map(LogLine.of, logs)),
+            quorum=None if quorum is None else QuorumLine.from_value(quorum),
+            **_fields(state),
         )
 
     def state(self) -> PartitionState:
-        return PartitionState(
-            topic=self.topic,
-            partition=self.partition,
-            leader=self.leader,
-            leader_epoch=self.leader_epoch,
-            replicas=self.replicas,
-            isr=self.isr,
-            elr=self.elr,
-            last_known_elr=self.last_known_elr,
-            offline_replicas=self.offline_replicas,
-            partition_epoch=self.partition_epoch,
-            adding=self.adding,
-            removing=self.removing,
-            recovering=self.recovering,
-            topic_id=self.topic_id,
-        )
+        return PartitionState(**self.fields_of(PartitionState))
 
     def answers(self) -> tuple[LogAnswer, ...] | None:
         return None if self.logs is None else tuple(log.value() for log in self.logs)
@@ -407,12 +312,8 @@ class ErrorLine(_Line):
     error: Text
     detail: Text = ""
 
-    @classmethod
-    def of(cls, error: TopicError) -> Self:
-        return cls(topic=error.topic, error=error.error, detail=error.detail)
-
     def value(self) -> TopicError:
-        return TopicError(self.topic, self.error, self.detail)
+        return TopicError(**dict(self))
 
 
 class EndLine(_Line):
