@@ -67,7 +67,8 @@ def _shared(line: type[_Line], kind: Any) -> tuple[str, ...]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _names(type(value))}
+    kind: Any = type(value)
+    return {name: getattr(value, name) for name in _names(kind)}
 
 
 def _plain(levels: Any) -> Any:
