@@ -83,6 +83,7 @@ def admit(session: Session, wanted: frozenset[str]) -> Patient:
         _left_behind(source) if REORDERED.id in wanted else NotRead("not asked for"),
         told.moving,
         _unsaved(source, wanted),
+        told.controllers,
     )
     return Patient(source, facts, LogInfo(None if configured is None else str(configured), told.log_info))
 

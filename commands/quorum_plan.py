@@ -16,7 +16,6 @@ from kelr.quorum.apply import (
     check_addresses,
     check_statement,
     check_target,
-    probe_address,
 )
 from kelr.quorum.assess import assess
 from kelr.quorum.plan import AddressRequest, PlanRequest, make_address_plan, make_plan, read_plan, write_plan
@@ -25,6 +24,7 @@ from kelr.quorum.verify import Seen, ask_quorum, check_rescue, log_is_same
 from kelr.recovery.places import state_directory
 from kelr.sources.disk import read_brokers
 from kelr.sources.disk.names import Kind
+from kelr.sources.live.diagnose import probe_address
 from kelr.sources.live.failures import TOPIC_UNAUTHORIZED
 from kelr.view.output import Output
 from kelr.view.quorum_plan import show_applied, show_plan

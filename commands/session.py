@@ -162,7 +162,7 @@ class Session:
             )
         return (
             f"no controller answers ({silence}): what brokers tell may be out of date. No leader is elected now, or"
-            " by a controller that they do not reach"
+            " by a controller that they do not reach. kelr doctor shows which controllers run"
         )
 
     def _say_how(self) -> None:

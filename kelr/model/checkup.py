@@ -114,6 +114,15 @@ class Quorum:
         return next((voter.last_fetch_ms for voter in self.voters if voter.node == self.leader), None)
 
 
+class AddressState(StrEnum):
+    """What answers at an address, as far as a connection tells."""
+
+    REFUSED = "refused"
+    OPEN = "open"
+    SILENT = "silent"
+    """Nothing came back: a host that is down, or a firewall."""
+
+
 @dataclass(frozen=True, slots=True)
 class Restarts:
     """How often a broker registered anew within a metadata log, and what that tells of the shutdowns before."""
@@ -165,6 +174,8 @@ class CheckupFacts:
     unsaved: Mapping[TopicPartition, tuple[int, ...]] | NotRead = field(default_factory=dict)
     """Partitions of which an election on record may have given something up, with the brokers that are down and whose
     disks may hold it."""
+    controllers: Mapping[str, AddressState] = field(default_factory=dict)
+    """Where no controller answers: the addresses of controllers that brokers name, and what answers there."""
 
 
 Command: TypeAlias = str | tuple[str, ...]

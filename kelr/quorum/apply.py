@@ -8,15 +8,14 @@ command. Nothing is started, and nothing is deleted.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from kelr.durable import AppendOnlyFile
 from kelr.errors import BadInputError, PartlyDoneError, RefusedError
 from kelr.files import FILES, Files
+from kelr.model.checkup import AddressState
 from kelr.quorum.archive import LOG_DIRECTORY, Archive, digest_of
 from kelr.quorum.assess import Verdict
 from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
@@ -31,16 +30,6 @@ from kelr.sources.metadata_log.reading import read_batches
 JOURNALS = "quorum"
 _CHUNK_BYTES = 1024 * 1024
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
-_PROBE_S = 3.0
-
-
-class AddressState(StrEnum):
-    """What answers at an address."""
-
-    REFUSED = "refused"
-    OPEN = "open"
-    SILENT = "silent"
-    """Nothing came back: a host that is down, or a firewall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +68,6 @@ class Applied:
     saved: str | None
     """Where the old directory is now; None: there was none."""
     journal: str
-
-
-def probe_address(address: str) -> AddressState:
-    """Whether anybody accepts a connection there."""
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S):
-            return AddressState.OPEN
-    except ConnectionRefusedError:
-        return AddressState.REFUSED
-    except OSError:
-        return AddressState.SILENT
 
 
 def check_statement(plan: QuorumPlan, statement: Statement) -> None:

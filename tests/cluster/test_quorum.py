@@ -5,6 +5,7 @@ Rows are those of docs/quorum.md.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -122,6 +123,14 @@ def collect(lab: Lab, name: str, *nodes: int) -> Path:
     return out
 
 
+def doctor(lab: Lab, capsys: pytest.CaptureFixture[str]) -> Mapping[str, str]:
+    """What doctor finds about controllers, by its check."""
+    capsys.readouterr()
+    only = "no-controller,quorum-lost"
+    assert main(["doctor", "--only", only, "--check", "--timeout", "5", "-o", "json", *lab.connection]) == 1
+    return {one["id"]: one["what"] for one in json.loads(capsys.readouterr().out)["items"]}
+
+
 def leader_of(lab: Lab) -> str:
     address = f"{HOST}:{lab.port(FIRST)}"
     return lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
@@ -180,7 +189,9 @@ def written_voters(lab: Lab) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(lab: Lab) -> None:
+def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Rows 2 and 5: no broker is touched, no write fails, nothing acknowledged is lost, and three vote again."""
     create(lab, "orders")
     traffic = Traffic(lab, "orders")
@@ -189,6 +200,7 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(lab: Lab) ->
     for node in lab.controllers:
         lab.kill_controller(node)
         shutil.rmtree(lab.data_directory(node))
+    assert doctor(lab, capsys)["quorum-lost"].startswith("0 of 3 controllers accept connections")
     collection = collect(lab, "brokers.kelr-quorum", *lab.brokers)
     found = read_collections([collection])
     assessment = assess(found.copies, found.disks)
@@ -218,7 +230,9 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(lab: Lab) ->
     assert all(raw == again for raw, again in voters)
 
 
-def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(static_lab: Lab) -> None:
+def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(
+    static_lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Row 2 with kraft.version 0: the new controller is alone in its own list of voters; brokers keep theirs."""
     lab = static_lab
     create(lab, "orders")
@@ -228,6 +242,7 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(static_lab: La
     for node in lab.controllers:
         lab.kill_controller(node)
         shutil.rmtree(lab.data_directory(node))
+    assert doctor(lab, capsys)["quorum-lost"].startswith("0 of 3 controllers accept connections")
     collection = collect(lab, "brokers.kelr-quorum", *lab.brokers)
     found = read_collections([collection])
     assessment = assess(found.copies, found.disks)

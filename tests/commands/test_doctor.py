@@ -120,7 +120,7 @@ def test_people_get_the_verdict_first_and_then_the_worst(kelr: Kelr) -> None:
     assert severities[0] == "CRITICAL"
     assert "CRITICAL  2 partitions of orders have no live leader.  [leaderless]\n" in ran.out
     assert "          Fix: kelr explain orders:1-2\n" in ran.out
-    assert ran.out.splitlines()[0] == "2 critical, 1 warning, 1 note; 12 of 33 checks complete."
+    assert ran.out.splitlines()[0] == "2 critical, 1 warning, 1 note; 13 of 34 checks complete."
     assert ran.err == ""
 
 

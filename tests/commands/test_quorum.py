@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from kelr.quorum.apply import AddressState
+from kelr.model.checkup import AddressState
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
 from tests.quorum.nodes import BEGINNING, LATE, LATER, TOPIC, log_bytes, write_node, write_replica

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from kelr.engine.checkup.abilities import LogInfo, abilities
 from kelr.engine.checkup.catalogue import CHECKS, Looks
 from kelr.engine.checkup.flushing import flush_checks
 from kelr.engine.checkup.metadata_versions import release_of, version_name
-from kelr.engine.checkup.nodes import THROTTLED, throttle_checks
+from kelr.engine.checkup.nodes import THROTTLED, controller_addresses, throttle_checks
 from kelr.engine.checkup.rights import Allowed, all_rights, named_topics, rights_of
 from kelr.engine.checkup.topics import FAILS, TELLS
 from kelr.model import (
@@ -26,6 +27,7 @@ from kelr.model import (
 )
 from kelr.model.acls import COMMAND_ACLS
 from kelr.model.checkup import (
+    AddressState,
     Announced,
     CheckupFacts,
     ConfigRead,
@@ -41,6 +43,7 @@ from tests.engine.checkups import (
     NOW_MS,
     QUORUM,
     WELL,
+    brokers_of,
     found,
     node,
     unchecked,
@@ -70,6 +73,56 @@ def test_what_nobody_told_is_never_passed_over_in_silence() -> None:
     silent = set(unchecked(told)) | set(found(told))
     # Who is fenced, the list of brokers told.
     assert silent == {check.id for check in CHECKS if check.looks is not Looks.PARTITIONS} - {"broker-fenced"}
+
+
+OPEN, REFUSED, SILENT = AddressState.OPEN, AddressState.REFUSED, AddressState.SILENT
+
+
+def silent(**controllers: AddressState) -> CheckupFacts:
+    """Nobody leads, and this answers at the controllers' addresses."""
+    cluster = replace(WELL.cluster, controller=None, controller_silence="no answer in time")
+    return replace(WELL, cluster=cluster, controllers=controllers)
+
+
+def test_a_quorum_is_lost_where_fewer_than_a_majority_accept_connections() -> None:
+    finding = found(cluster_checks(silent(a=REFUSED, b=SILENT, c=OPEN)))["quorum-lost"]
+    assert finding.what == (
+        "1 of 3 controllers accepts connections from here, and a majority takes 2: a (connection refused), b (no"
+        " response) and c (accepts connections)"
+    )
+    assert finding.severity is Severity.CRITICAL
+    assert finding.commands == ("kelr quorum collect HOST.kelr-quorum --node-dir PATH",)
+
+
+@pytest.mark.parametrize(
+    ("controllers", "why"),
+    [
+        ({}, "no broker says where controllers are"),
+        ({"a": SILENT, "b": SILENT}, "no response from a and b: hosts that are down, or a firewall"),
+    ],
+)
+def test_whether_a_quorum_is_lost_is_not_known_where_no_address_tells(
+    controllers: Mapping[str, AddressState], why: str
+) -> None:
+    told = list(cluster_checks(silent(**controllers)))
+    assert unchecked(told)["quorum-lost"] == why
+    assert "no-controller" in found(told)
+
+
+def test_a_majority_that_runs_and_elects_nobody_is_not_lost() -> None:
+    told = list(cluster_checks(silent(a=OPEN, b=OPEN, c=REFUSED)))
+    assert "quorum-lost" not in {**found(told), **unchecked(told)}
+    assert "2 of 3 controllers accept connections from here" in str(found(told)["no-controller"].caution)
+    assert not [one for one in cluster_checks(WELL) if one.id == "quorum-lost"]
+
+
+def test_brokers_files_name_the_controllers() -> None:
+    servers, static = "controller.quorum.bootstrap.servers", "controller.quorum.voters"
+    assert controller_addresses(brokers_of(WELL)) == ()
+    dynamic = with_config(WELL, servers, ConfigRead("c2:9093, c1:9093", ConfigSource.STATIC, None), *range(1, 7))
+    assert controller_addresses(brokers_of(dynamic)) == ("c1:9093", "c2:9093")
+    both = with_config(dynamic, static, ConfigRead("100@[::1]:9093,101@c1:9093", ConfigSource.STATIC, None), 3)
+    assert controller_addresses(brokers_of(both)) == ("[::1]:9093", "c1:9093")
 
 
 def test_fenced_brokers() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kelr.quorum.apply import AddressState, Statement, check_addresses, check_statement
+from kelr.model.checkup import AddressState
+from kelr.quorum.apply import Statement, check_addresses, check_statement
 from kelr.quorum.assess import assess
 from kelr.quorum.plan import make_plan
 from kelr.quorum.reading import read_collections

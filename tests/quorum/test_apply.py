@@ -13,8 +13,8 @@ import pytest
 
 from kelr.errors import BadInputError, KelrError, PartlyDoneError, RefusedError, UsageError
 from kelr.files import Files
+from kelr.model.checkup import AddressState
 from kelr.quorum.apply import (
-    AddressState,
     Places,
     Statement,
     apply_plan,

@@ -668,9 +668,12 @@ def _unknown(case: Case, _found: Findings) -> Advice:
     elif case.cluster.controller_silence is not None:
         text = (
             "Start a majority of the controllers, or ask brokers that reach them: until one leads, Kafka elects no"
-            " leader, and brokers show what they knew last. Then run kelr explain again."
+            " leader, and brokers show what they knew last. Then run kelr explain again. If the disks of a majority are"
+            " lost, start none of them: kelr quorum collect comes first. kelr doctor shows which controllers run."
         )
-        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
+        return Advice(
+            AdviceAction.GET_MORE_INFORMATION, text, command=("doctor", "--only", "no-controller,quorum-lost")
+        )
     elif "AUTHORIZATION" in (case.config.error or ""):
         text = (
             "min.insync.replicas could not be read, and this decision needs it: grant DESCRIBE_CONFIGS on topic"

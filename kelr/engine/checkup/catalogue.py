@@ -82,6 +82,14 @@ NO_CONTROLLER = Check(
     " what they knew last: nothing is known to be well",
     Looks.CLUSTER,
 )
+QUORUM_LOST = Check(
+    "quorum-lost",
+    _CRITICAL,
+    "fewer controllers than a majority, and none that leads",
+    "they cannot elect a leader until a majority runs. If its disks are lost, none starts by itself again, and one"
+    " that is started with an older metadata log makes brokers truncate theirs, or delete topics",
+    Looks.CLUSTER,
+)
 UNDER_MIN_ISR = Check(
     "under-min-isr",
     _CRITICAL,
@@ -313,6 +321,7 @@ REASSIGNMENT = Check(
 
 CHECKS: tuple[Check, ...] = (
     NO_CONTROLLER,
+    QUORUM_LOST,
     LEADERLESS,
     UNDER_MIN_ISR,
     LOG_DIR_OFFLINE,

@@ -11,6 +11,7 @@ from kelr.engine.words import agree, joined, length_of_time, plural
 from kelr.engine.words import brokers as broker_words
 from kelr.model import BrokerStatus, ConfigSource
 from kelr.model.checkup import (
+    AddressState,
     BrokerFacts,
     CheckupFacts,
     ConfigRead,
@@ -35,6 +36,11 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 """The configs of topics that name throttled replicas."""
 _REBALANCE = "auto.leader.rebalance.enable"
+_STATIC_VOTERS, _BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+QUORUM_CONFIGS = (_STATIC_VOTERS, _BOOTSTRAP)
+"""Where a broker's file says that controllers are."""
+COLLECT = "kelr quorum collect HOST.kelr-quorum --node-dir PATH"
+"""On each host, before anything is started that may have lost its disk."""
 
 
 def node_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
@@ -55,15 +61,57 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     silence = facts.cluster.controller_silence
     if silence is None:
         if facts.cluster.controller is None:
-            yield of.NO_CONTROLLER.not_checked("no broker told which controller leads")
+            for check in (of.NO_CONTROLLER, of.QUORUM_LOST):
+                yield check.not_checked("no broker told which controller leads")
         return
+    seen = facts.controllers
+    accept = [address for address, state in seen.items() if state is AddressState.OPEN]
+    majority = len(seen) // 2 + 1
+    enough = bool(seen) and len(accept) >= majority
     yield of.NO_CONTROLLER.finding(
         f"no controller answers ({silence})",
-        caution="look at the controllers' server logs, and start them until a majority runs; if a majority is lost for"
-        " good, start none: kelr quorum collect, on each host",
+        caution=f"{len(accept)} of {plural(len(seen), 'controller')} accept connections"
+        " from here: see in the controllers' server logs why they elect no leader. kelr quorum explain says whether"
+        " addresses, a disk or more is lost"
+        if enough
+        else "look at the controllers' server logs, and start them until a majority runs",
     )
+    if all(state is AddressState.SILENT for state in seen.values()):
+        yield of.QUORUM_LOST.not_checked(
+            f"no response from {joined(seen)}: hosts that are down, or a firewall"
+            if seen
+            else "no broker says where controllers are"
+        )
+    elif not enough:
+        states = joined(f"{address} ({_ANSWERS[state]})" for address, state in seen.items())
+        yield of.QUORUM_LOST.finding(
+            f"{len(accept)} of {plural(len(seen), 'controller')}"
+            f" {agree(len(accept), 'accepts', 'accept')} connections from here, and a majority takes {majority}:"
+            f" {states}",
+            commands=[COLLECT],
+            caution="start the stopped controllers whose disks are whole. If the disks of a majority are lost, start"
+            " none: keep brokers up, collect on each host, controllers and brokers, then kelr quorum explain",
+        )
     for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.BROKER_FENCED):
         yield check.not_checked(f"no controller answers ({silence}): brokers tell what they knew last")
+
+
+_ANSWERS = {
+    AddressState.OPEN: "accepts connections",
+    AddressState.REFUSED: "connection refused",
+    AddressState.SILENT: "no response",
+}
+
+
+def controller_addresses(brokers: Sequence[BrokerFacts]) -> tuple[str, ...]:
+    """``HOST:PORT`` of each controller that brokers' files name: voters where any file has them."""
+    configs = [one.configs for one in brokers if not isinstance(one.configs, NotRead)]
+    for name in QUORUM_CONFIGS:
+        named = ",".join(_value(one, name) or "" for one in configs).split(",")
+        found = {text.strip().rpartition("@")[2] for text in named} - {""}
+        if found:
+            return tuple(sorted(found))
+    return ()
 
 
 def _fenced(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:

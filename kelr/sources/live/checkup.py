@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.checkup.flushing import FLUSH_CONFIGS, TOPIC_FLUSH_CONFIGS
-from kelr.engine.checkup.nodes import THROTTLED
+from kelr.engine.checkup.nodes import QUORUM_CONFIGS, THROTTLED, controller_addresses
 from kelr.errors import ConnectError
 from kelr.model import Broker, BrokerStatus
-from kelr.model.checkup import BrokerFacts, NotChecked, NotRead, Quorum
+from kelr.model.checkup import AddressState, BrokerFacts, NotChecked, NotRead, Quorum
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S, AnyBroker
 from kelr.sources.live.checkup_answers import (
@@ -24,6 +24,7 @@ from kelr.sources.live.checkup_answers import (
     quorum_of,
     unanswered,
 )
+from kelr.sources.live.diagnose import probe_addresses
 from kelr.sources.live.logs import FENCED_PATIENCE_S
 from kelr.sources.live.reassignments import reassignments_of
 from kelr.sources.live.source import LiveSource
@@ -38,6 +39,7 @@ BROKER_CONFIGS = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     *FLUSH_CONFIGS,
+    *QUORUM_CONFIGS,
 )
 TOPIC_CONFIGS = (*THROTTLED, *TOPIC_FLUSH_CONFIGS)
 _BROKER_RESOURCE = 4
@@ -57,6 +59,8 @@ class LiveFacts:
     """Whether a reassignment is under way anywhere; None: not known."""
     log_info: str | None
     """GetReplicaLogInfo, where a broker announces it."""
+    controllers: Mapping[str, AddressState]
+    """As `CheckupFacts.controllers`."""
 
 
 def read_live_facts(source: LiveSource, *, clock_ms: Callable[[], int]) -> LiveFacts:
@@ -80,12 +84,15 @@ def read_live_facts(source: LiveSource, *, clock_ms: Callable[[], int]) -> LiveF
     )
     answered_ms = clock_ms()
     reassignments = reassignments_of(moves)
+    facts = tuple(_facts(broker, told.get(broker.id)) for broker in cluster.brokers)
+    silent = cluster.controller_silence is not None
     return LiveFacts(
-        brokers=tuple(_facts(broker, told.get(broker.id)) for broker in cluster.brokers),
+        brokers=facts,
         defaults=defaults_of(_any(brokers, _describe_broker(_ID_OF_ALL, None))),
         quorum=quorum_of(quorum, asked_ms=asked_ms, answered_ms=answered_ms),
         moving=None if reassignments.error is not None else bool(reassignments.under_way),
         log_info=next((one.log_info for one in told.values() if one.log_info is not None), None),
+        controllers=probe_addresses(controller_addresses(facts)) if silent else {},
     )
 
 

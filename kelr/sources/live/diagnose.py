@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.apart import Apart
+from kelr.model.checkup import AddressState
 from kelr.sources.ground import Ground
 from kelr.sources.live.transport import NodeAddress
 
@@ -125,3 +129,25 @@ def _does_tls(address: NodeAddress, ground: Ground, deadline: float) -> bool:
 
 def _left_s(ground: Ground, deadline: float) -> float:
     return max(0.05, deadline - ground.steady_s())
+
+
+def probe_addresses(addresses: Iterable[str]) -> Mapping[str, AddressState]:
+    """Whether anybody accepts a connection at each ``HOST:PORT``; all of them at the same time."""
+    asked = {address: Apart(lambda address=address: probe_address(address)) for address in addresses}  # type: ignore[misc]
+    found = dict.fromkeys(asked, AddressState.SILENT)
+    for address, answer in asked.items():
+        with suppress(TimeoutError):  # its name is still being looked up
+            found[address] = answer.result(2 * _MAX_PROBE_S)
+    return found
+
+
+def probe_address(address: str) -> AddressState:
+    """Whether anybody accepts a connection at ``HOST:PORT``."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_MAX_PROBE_S):
+            return AddressState.OPEN
+    except ConnectionRefusedError:
+        return AddressState.REFUSED
+    except (OSError, ValueError, OverflowError):
+        return AddressState.SILENT
