@@ -24,6 +24,7 @@ from kelr.view.explain_summary import Summary
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import PIPE_WIDTH, Layout
 from kelr.view.output import Listing, Output
+from kelr.view.plan_words import targets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def _name(decision: Decision) -> str:
 
 def not_known_in_words(found: Sequence[Decision]) -> str:
     """One sentence about all of them: they may be many where little is written, and each has its own explanation."""
-    names = ", ".join(_name(one) for one in found[:_MOST_NAMES])
+    names = ", ".join(targets_of(TopicPartition(one.topic, one.partition) for one in found[:_MOST_NAMES]))
     more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
     away = sorted({c.replica for one in found for c in one.candidates if not c.live and c.replica not in one.isr})
     were, disks = agree(len(found), "was", "were"), agree(len(away), "the disk", "the disks")

@@ -34,6 +34,7 @@ from kelr.view.layout import PIPE_WIDTH, Layout, table_lines
 from kelr.view.styled import Span, Style, Text, plain
 
 _SAVE = "save, "
+_START_ALL = "start all"
 _MOST_TOPICS = 3
 
 
@@ -59,8 +60,10 @@ class _Group:
     @property
     def done(self) -> str:
         """What to do, which does not stand alone where something comes first."""
-        do = self.do.removeprefix(_SAVE)
-        return f"as above, {do}" if self.warned and do.startswith("start ") else self.do
+        # Whichever of them a led partition lacks, all of them start.
+        whole = f"start {joined(sorted(self.starts))}" if self.do == _START_ALL else self.do
+        do = whole.removeprefix(_SAVE)
+        return f"as above, {do}" if self.warned and do.startswith("start ") else whole
 
     @property
     def loss(self) -> Text:
@@ -141,7 +144,11 @@ class Summary:
         situation = situation_text(row)
         name = "".join(span.text for span in situation)
         place = WORST_FIRST.index(row.decision.situation)
-        group = self._groups.setdefault((name, do), _Group(situation, place, do, _starts(row.decision)))
+        starts = _starts(row.decision)
+        if starts and row.decision.advice.action is AdviceAction.RESTORE_REPLICATION:
+            do = _START_ALL
+        group = self._groups.setdefault((name, do), _Group(situation, place, do))
+        group.starts |= starts
         group.count += 1
         if row.decision.leader is None:
             group.led = False
@@ -205,9 +212,11 @@ class Summary:
             why = "a return may truncate them, or a disk hold the only copy"
             yield from _indented(f"First save records of {where}{when}: {why}. The plan has the commands:", columns)
             yield [Span("    "), Span(plan, Style.COMMAND)]
-        for broker in sorted(self._crashed - self._read_while_down):
-            text = f"If broker {broker}'s machine crashed, read its disk first: Kafka may elect a worse log then."
-            yield from _indented(text, columns)
+        crashed = sorted(self._crashed - self._read_while_down)
+        if crashed:
+            whose = f"broker {joined(crashed, 'or')}'s machine"
+            yield from _indented(f"If {whose} crashed, read its disk first: Kafka may elect a worse log then.", columns)
+        for broker in crashed:
             yield [Span("    "), Span(_collect(broker), Style.COMMAND)]
         for broker, target in sorted(self._crashed_and_read.items()):
             yield from _indented(
@@ -280,7 +289,7 @@ class Summary:
 
 _COLUMNS: tuple[Column[_Group], ...] = (
     Column("count", "PARTITIONS", text=lambda group: plain(f"{group.count:,}"), right=True),
-    Column("situation", "SITUATION (worst first)", text=lambda group: group.situation),
+    Column("situation", "SITUATION", text=lambda group: group.situation),
     Column("loss", "LOSS IF ELECTED", text=lambda group: group.loss),
     Column("do", "DO", text=lambda group: plain(group.done)),
 )

@@ -86,7 +86,7 @@ def show_plan(
         page.costs_and_steps()
         page.groups()
         page.notes(full=full)
-        page.left()
+        page.left(full=full)
     note_errors(output, errors)
     if following is not None:
         output.next(following)
@@ -421,10 +421,17 @@ class PlanPage:
                 if words:
                     self._screen.command(self._line(words), label=" " * 12)
 
-    def left(self) -> None:
+    def left(self, *, full: bool = False) -> None:
         """The partitions that get no election, and what is not known of others."""
-        said = rescues_before(self._saved_first())
-        say_left(self._output, self._screen, self._plan.not_planned, self._context.gone, self._context.stock, said=said)
+        say_left(
+            self._output,
+            self._screen,
+            self._plan.not_planned,
+            self._context.gone,
+            self._context.stock,
+            said=rescues_before(self._saved_first()),
+            full=full or self._wide,
+        )
         without = {one.address for one in self._plan.not_planned if one.why is not Unplanned.NOT_NEEDED}
         for note, addresses in self._context.notes.items():
             where = without.intersection(addresses)

@@ -7,13 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from kelr.engine.advice.commands import led_by, save_first_of_all
-from kelr.model import AdviceAction, Situation
+from kelr.engine.words import joined
+from kelr.model import WORST_FIRST, AdviceAction, Situation
 from kelr.model.plan import Finding, NotPlanned, Unplanned
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, targets_of
 from kelr.view.screen import BAD, GOOD, WARN, Part, Screen
 from kelr.view.styled import Style
 
+_MOST_REASONS = 8
+"""So many pieces of advice are told in full; of more there is a row for each thing to do."""
 _LONGEST_TARGET = 80
 _MOST_TARGETS = 20
 _WHY = {
@@ -49,19 +52,26 @@ def say_left(
     stock: Callable[[str], str] = str,
     *,
     said: Mapping[int, tuple[str, ...]] | None = None,
+    full: bool = False,
 ) -> None:
     """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
-    the others the sentences that differ.
+    the others the sentences that differ. Where there is much advice, a table of what to do stands for its texts.
 
     Args:
         gone: brokers that were said not to come back; the next plan leaves them out, too.
         stock: makes a line of Kafka's own tools what is typed.
         said: the rescue commands that stand above already, by their leader.
+        full: tell every reason, however many there are.
     """
+    rescues, groups = _Rescues(left, said or {}), _alike(left)
+    advised = [one for group in groups if group.why is Unplanned.ADVISED for one in group.members]
+    if not full and sum(group.why is Unplanned.ADVISED for group in groups) > _MOST_REASONS:
+        _say_in_rows(screen, advised)
+        _say_commands(output, screen, advised, rescues, _without(advised, gone), stock=stock)
+        groups = [group for group in groups if group.why is not Unplanned.ADVISED]
     forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
-    for group in _alike(left):
+    for group in groups:
         forms.setdefault(group.form, []).append(group)
-    rescues = _Rescues(left, said or {})
     for first, *others in forms.values():
         screen.blank()
         head, style = _WHY[first.why]
@@ -71,12 +81,62 @@ def say_left(
         for other in others:
             _say_headed(screen, "  and ", other.members, _what_differs(first, other))
         members = [one for group in (first, *others) for one in group.members]
-        for line in dict.fromkeys(one.stock for one in members if one.stock):
-            screen.command(stock(line), label="  ")
-        for file in rescues.said_before(members):
-            screen.say(f"save first: with the command above that writes {file}", label="  ")
-        for command, condition in (*rescues.of(members), *_commands(members, gone)):
-            screen.command(output.next_command(command), label=f"  {condition}", style=Style.PLAIN)
+        _say_commands(output, screen, members, rescues, _commands(members, gone), stock=stock)
+
+
+def _say_commands(
+    output: Output,
+    screen: Screen,
+    members: Sequence[NotPlanned],
+    rescues: _Rescues,
+    commands: Iterable[tuple[tuple[str, ...], str]],
+    *,
+    stock: Callable[[str], str],
+) -> None:
+    """What is typed for these partitions, each command once, with the condition for it."""
+    for line in dict.fromkeys(one.stock for one in members if one.stock):
+        screen.command(stock(line), label="  ")
+    for file in rescues.said_before(members):
+        screen.say(f"save first: with the command above that writes {file}", label="  ")
+    for command, condition in (*rescues.of(members), *commands):
+        screen.command(output.next_command(command), label=f"  {condition}", style=Style.PLAIN)
+
+
+def _say_in_rows(screen: Screen, members: Sequence[NotPlanned]) -> None:
+    """How many partitions are in which situation, and what is to be done with them instead of an election."""
+    rows: dict[tuple[Situation, str, AdviceAction | None], list[NotPlanned]] = {}
+    for one in members:
+        brokers = "" if one.action in _FOR_ALL else joined((*one.brokers, *one.stop), "or")
+        rows.setdefault((one.situation, brokers, one.action), []).append(one)
+    screen.blank()
+    screen.say(("no election: ", WARN), f"{partitions_in_words(len(members))}. The reason for each: -o wide")
+    worst = sorted(rows.items(), key=lambda row: (WORST_FIRST.index(row[0][0]), -len(row[1])))
+    cells = [(f"{len(those):,}", str(key[0]), _instead(those)) for key, those in worst]
+    screen.table(("PARTITIONS", "SITUATION", "INSTEAD"), cells, right=("PARTITIONS",))
+
+
+_FOR_ALL = frozenset({AdviceAction.RESTORE_REPLICATION, AdviceAction.RESCUE})
+"""What is done with all the brokers of all the partitions that have a leader."""
+
+
+def _instead(members: Sequence[NotPlanned]) -> str:
+    """What to do with partitions of one row, in a few words."""
+    one = members[0]
+    every = joined(sorted({broker for other in members for broker in other.brokers}))
+    any_of = joined(one.brokers, "or")
+    saved = "save records, " if any(other.rescue for other in members) else ""
+    if one.stop:
+        return f"{saved}stop {joined(one.stop)}: kelr explain"
+    if not one.brokers or one.action is None:
+        return f"{saved}kelr explain"
+    return {
+        AdviceAction.BRING_BACK: f"{saved}start {any_of}",
+        AdviceAction.WAIT: f"{saved}wait for {any_of}",
+        AdviceAction.HOLD: f"{saved}keep {any_of} down",
+        AdviceAction.GET_MORE_INFORMATION: f"{saved}read the log of {joined(one.brokers)}",
+        AdviceAction.RESTORE_REPLICATION: f"{saved}return {every} to the ISR",
+        AdviceAction.RESCUE: f"save records, return {every} to the ISR",
+    }.get(one.action, f"{saved}kelr explain")
 
 
 def without_them(members: Iterable[NotPlanned], gone: Collection[int]) -> tuple[str, ...]:
@@ -143,9 +203,17 @@ def _commands(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[
     that differ in the partition alone become one."""
     commands = _of_many(members)
     yield from ((command, "") for command in commands)
-    advised = [one for one in members if one.why is Unplanned.ADVISED]
-    without = without_them(advised, gone)
-    if without and without not in commands:
+    yield from (
+        found
+        for found in _without([one for one in members if one.why is Unplanned.ADVISED], gone)
+        if found[0] not in commands
+    )
+
+
+def _without(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The plan without those that are waited for, with its condition."""
+    without = without_them(members, gone)
+    if without:
         awaited = set(without[-1].split(",")).difference(map(str, gone))
         yield without, "if they cannot come back: " if len(awaited) > 1 else "if it cannot come back: "
 

@@ -82,7 +82,7 @@ Before any broker starts:
 Then start in this order; run kelr explain after each:
   1. broker 1     returns leaders to up to 1 partition
 
-PARTITIONS  SITUATION (worst first)        LOSS IF ELECTED  DO
+PARTITIONS  SITUATION                      LOSS IF ELECTED  DO
          1  waiting-for-last-known-leader  UNKNOWN          keep 4 down
          1  waiting-for-elr                UNKNOWN          as above, start 1
          1  under-min-isr                  -                save records

@@ -137,3 +137,19 @@ def test_a_return_that_elects_nobody_is_not_said_to_bring_leaders(summed: Summed
     out = summed((leaderless((2, 3, 4)), logs), (leaderless((2, 3, 4), isr=(4,)), UNREAD), down=4)
     assert "1. broker 4 returns leaders to up to 1 partition on 1 more its return elects no leader: run kelr" in out
     assert "as above, start 4, then designate" in out
+
+
+def test_led_partitions_share_a_row_whichever_replicas_they_lack(summed: Summed) -> None:
+    end = (2, 100)
+    lack_4 = (led(isr=(2,), elr=(4,)), (log_of(2, end), log_of(3, end), silent(4)))
+    lack_3 = (replace(led(isr=(2,)), replicas=(1, 2, 3), elr=(3,)), (log_of(1, end), log_of(2, end), silent(3)))
+    out = summed(lack_4, lack_3, down=3, too=4)
+    assert "2 under-min-isr - start 3 and 4" in out
+
+
+def test_a_crash_of_any_of_several_brokers_is_asked_about_once(summed: Summed) -> None:
+    other = leaderless((1, 2, 3), elr=(1,), last_known=(2,))
+    out = summed((IN_THE_ELR, UNREAD), (other, (silent(1), *UNREAD[:2])), down=4, too=1)
+    assert out.count("Kafka may elect a worse log") == 1
+    assert "If broker 1 or 4's machine crashed, read its disk first: Kafka may elect a worse log then. " in out
+    assert f"{COLLECT.format(1)} {COLLECT.format(4)}" in out

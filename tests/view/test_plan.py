@@ -249,6 +249,50 @@ def test_reasons_that_differ_in_a_number_are_told_once_and_what_differs_for_each
     assert "and 50 partitions: the same, but: If it cannot come back: designate 2, which loses 1 offsets." in text
 
 
+def advised(partition: int, situation: Situation, action: AdviceAction, *brokers: int) -> NotPlanned:
+    reason = f"One of {partition + 1:,} reasons{'!' * partition}."
+    return NotPlanned(
+        "orders", partition, Unplanned.ADVISED, situation, reason, action=action, brokers=brokers, command=("explain",)
+    )
+
+
+def test_of_much_advice_there_is_a_row_for_each_thing_to_do() -> None:
+    """They were 400 lines for twelve thousand partitions and five brokers that were down."""
+    lack = [advised(number, Situation.UNDER_MIN_ISR, AdviceAction.RESTORE_REPLICATION, 3 + number) for number in (0, 1)]
+    led = [*lack, advised(2, Situation.UNDER_MIN_ISR, AdviceAction.RESCUE, 5)]
+    start = [advised(number, Situation.WAITING_FOR_ELR, AdviceAction.BRING_BACK, 4, 7) for number in (3, 4, 5)]
+    read = [advised(6, Situation.NO_LIVE_REPLICA, AdviceAction.GET_MORE_INFORMATION, 9)]
+    keep = [advised(7, Situation.WAITING_FOR_LAST_KNOWN_LEADER, AdviceAction.HOLD, 9)]
+    other = [advised(8, Situation.UNKNOWN, AdviceAction.GET_MORE_INFORMATION)]
+    few, many = plan(*led, *start, *read, *keep), plan(*led, *start, *read, *keep, *other, NOT_NEEDED)
+    assert shown(few, width=80).count(" reasons!") == 7
+    assert (
+        shown(many, width=80)
+        == """\
+No election planned, for the reasons below.
+Do    1. Look at the advice before you start broker 4 (orders:3-5):
+         kelr explain orders:3-5 -b kafka-1:9092
+      2. Look at the advice before you start broker 7 (orders:3-5):
+         kelr explain orders:3-5 -b kafka-1:9092
+      3. Keep broker 9 down until these partitions have a leader. (Broker 9:
+         orders:7)
+
+no election: 9 partitions. The reason for each: -o wide
+PARTITIONS  SITUATION                      INSTEAD
+         1  no-live-replica                read the log of 9
+         1  waiting-for-last-known-leader  keep 9 down
+         3  waiting-for-elr                start 4 or 7
+         2  under-min-isr                  return 3 and 4 to the ISR
+         1  under-min-isr                  save records, return 5 to the ISR
+         1  unknown                        kelr explain
+  if they cannot come back: kelr recover plan orders:3-5 --gone 4,7 -b kafka-1:9092
+
+not needed: orders:2: broker 2 leads
+"""
+    )
+    assert shown(many, width=80, format=OutputFormat.WIDE).count(" reasons!") == 8
+
+
 def test_who_waits_for_a_broker_gets_the_command_for_when_it_never_comes_back() -> None:
     left = many(1).not_planned
     text = shown(plan(*left))
