@@ -22,10 +22,12 @@ from kelr.model import TopicError
 from kelr.model.plan import Applied, ElectionResult, Plan, Unplanned
 from kelr.recovery.actor import Actor, whoever_runs_this
 from kelr.recovery.admin_client import AdminClient
-from kelr.recovery.journal_store import refuse_open_journals
+from kelr.recovery.apply_context import Timeouts
+from kelr.recovery.journal_store import refuse_open_journals, refuse_restored_orders
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
 from kelr.sources.base import Source, silence_of
+from kelr.sources.ground import MACHINE
 from kelr.view.plan_words import named, partitions_in_words
 
 
@@ -105,10 +107,13 @@ def kept_plan(plan: Plan, state: Path) -> Path | None:
 
 def refuse_open(session: Session, plan: Plan) -> None:
     """Raises RefusedError where an earlier run was cut short that concerns partitions of this plan that want an
-    election: what it left behind, an order or a config, would be taken for the state of the cluster."""
+    election: what it left behind, an order or a config, would be taken for the state of the cluster; or where one is
+    over, and a broker still shows what it has taken back."""
     wanted = [one.address for one in plan.elections]
     wanted += [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
-    refuse_open_journals(state_directory(), session.source().cluster().cluster_id, wanted, brokers=plan.uncordons)
+    cluster_id = session.source().cluster().cluster_id
+    refuse_open_journals(state_directory(), cluster_id, wanted, brokers=plan.uncordons)
+    refuse_restored_orders(plan, state_directory(), cluster_id, for_s=Timeouts().rival_s, ground=MACHINE)
 
 
 def carried_out(

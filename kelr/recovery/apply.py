@@ -36,7 +36,7 @@ from kelr.recovery.configs import ConfigBack
 from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
-from kelr.recovery.journal_store import refuse_open_journals
+from kelr.recovery.journal_store import refuse_open_journals, refuse_restored_orders
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import read_decided
 from kelr.sources.base import Source
@@ -110,6 +110,7 @@ def apply_plan(
     with cluster_lock(state_directory, cluster_id, ground.files):
         wanted, brokers = [one.address for one in plan.elections], plan.uncordons
         refuse_open_journals(state_directory, cluster_id, wanted, brokers=brokers, files=ground.files)
+        refuse_restored_orders(plan, state_directory, cluster_id, for_s=site.patience.rival_s, ground=ground)
         audit.append(state_directory, ground=ground)
         path = journal_path(state_directory, cluster_id, name, ground.now_ms())
         with Journal.begin(

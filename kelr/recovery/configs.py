@@ -59,7 +59,7 @@ class ConfigWriter:
     journal: Journal
     tell: Callable[[Stage, str], None]
     late_s: float = 0.0
-    """Until when (`Timeouts.now_s`) a write may still take effect whose answer never came."""
+    """Until when (`Ground.steady_s`) a write may still take effect whose answer never came."""
     write_failure: UsageError | None = None
     """Why a line is missing that did not have to be written."""
 
@@ -137,9 +137,9 @@ class ConfigWriter:
 
     def _sent(self, config: WrittenConfig, value: str | None, *, restores: bool) -> str:
         """One sending. Until its answer is here, it counts as one that may take effect at any time."""
-        patience, before = self.site.patience, self.late_s
-        self.late_s = max(before, self.site.ground.steady_s() + patience.late_s)
-        config.send(value, self.site.ground.moment(), restores=restores)
+        before = self.late_s
+        self._mark_late()
+        config.send(value, restores=restores)
         try:
             hand = self.site.hand
             if config.broker is None:
@@ -148,9 +148,18 @@ class ConfigWriter:
                 error = hand.write_broker_config(config.broker, config.name, value)
         except ConnectError:
             error = NOT_SENT
-        self.late_s = max(before, self.site.ground.steady_s() + patience.late_s) if error in UNCERTAIN else before
-        config.answer(error, self.site.ground.moment())
+        except BaseException:
+            self._mark_late()  # the process may have been suspended before it was sent
+            raise
+        self.late_s = before
+        if error in UNCERTAIN:
+            self._mark_late()
+        config.answer(error)
         return error
+
+    def _mark_late(self) -> None:
+        """A write that was sent just now may take effect for the whole time."""
+        self.late_s = self.site.ground.steady_s() + self.site.patience.late_s
 
     def _note(self, write: Callable[[], None]) -> None:
         """Write a line of the journal that no request waits for."""
@@ -160,17 +169,11 @@ class ConfigWriter:
             self.write_failure = error
 
     def _outlast(self, config: WrittenConfig) -> None:
-        patience = self.site.patience
-        loose_s = config.loose_s(self.site.ground.moment())
-        if loose_s is not None:
-            self.late_s = max(self.late_s, self.site.ground.steady_s() + patience.late_s - loose_s)
         if self.late_s > self.site.ground.steady_s():
             self.tell(
                 Stage.LATE, f"a write of {config.name} went without an answer: waiting until it takes effect no more"
             )
             self.site.ground.sleep(self.late_s - self.site.ground.steady_s())
-        # How old they are may not be known: they would be waited for again after each write.
-        config.sent = config.uncertain = None
 
     def _back(self, config: WrittenConfig, read: str, now: str | None, error: str | None) -> ConfigBack:
         what, known = f"{config.name} of {config.where}", read == NO_ERROR

@@ -27,10 +27,10 @@ class OnePartition:
 
     order: tuple[int, ...] | None = None
     """The order that was asked for to elect; None where none was."""
-    sent: dict[JournalStep, Moment] = field(default_factory=dict)
-    """Requests without any answer, and when they were sent."""
-    uncertain: dict[JournalStep, Moment] = field(default_factory=dict)
-    """Requests that may take effect yet, and when they went off, or wrong: a later answer says nothing of them."""
+    sent: set[JournalStep] = field(default_factory=set)
+    """Requests without any answer."""
+    uncertain: set[JournalStep] = field(default_factory=set)
+    """Requests before these that may take effect yet: a later answer says nothing of them."""
     moved: bool = False
     """It may have that order, or get it from another kelr (`Requests.moved`)."""
     elected: bool = False
@@ -56,10 +56,6 @@ class OnePartition:
     def is_loose(self, step: JournalStep) -> bool:
         """Whether the fate of a request of this kind is not known."""
         return step in self.sent or step in self.uncertain
-
-    def loose_s(self, step: JournalStep, now: Moment) -> float | None:
-        """How long ago, at least, the last such request was sent, or went wrong, in seconds; None: none."""
-        return min((at[step].age_s(now) for at in (self.sent, self.uncertain) if step in at), default=None)
 
 
 @dataclass(slots=True)
@@ -190,7 +186,7 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
             result = adapter(Applied).validate_python(record)
             one = _one(found, result.address)
             one.applied, one.audited = result, bool(line.get("audited", True))
-            one.applied_at = Instant(found.last_ms, _moment(line))
+            one.applied_at = Instant(found.last_ms, moment_of(line))
     elif "name" in line:
         _config(found, kind, line)
     elif kind is Line.RESTORED:
@@ -199,7 +195,7 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
     elif kind is Line.SEEN:
         for names in line["orders"]:
             one = _one(found, _address(names))
-            one.seen, one.moved = (_order(names), _moment(line)), True
+            one.seen, one.moved = (_order(names), moment_of(line)), True
     elif kind is Line.INTENT:
         _intent(found, line)
     elif kind is Line.ANSWER:
@@ -213,8 +209,8 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
     for change in line["changes"]:
         one = _one(found, _address(change))
         if step in one.sent:
-            one.uncertain[step] = one.sent[step]
-        one.sent[step] = _moment(line)
+            one.uncertain.add(step)
+        one.sent.add(step)
         one.stands = one.stands and step is JournalStep.ELECT
         if step is not JournalStep.RESTORE:
             one.by = _by(line.get("by"))
@@ -231,9 +227,9 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
     step = JournalStep(line["step"])
     for names in line["answers"]:
         one = _one(found, _address(names))
-        one.sent.pop(step, None)
+        one.sent.discard(step)
         if names["error"] in UNCERTAIN:
-            one.uncertain[step] = _moment(line)
+            one.uncertain.add(step)
         elif step is JournalStep.REORDER and names["error"] == NO_ERROR:
             one.stands = not one.is_loose(JournalStep.RESTORE)
         elif step is JournalStep.ELECT and is_refusal(names["error"]):
@@ -254,9 +250,9 @@ def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
     if kind is Line.RESTORED:
         known.restored = True
     elif kind is Line.INTENT:
-        known.send(line["new"], _moment(line), restores=bool(line["restores"]))
+        known.send(line["new"], restores=bool(line["restores"]))
     elif kind is Line.ANSWER:
-        known.answer(line["error"], _moment(line))
+        known.answer(line["error"])
 
 
 def _by(names: Mapping[str, Any] | None) -> tuple[Actor, str] | None:
@@ -267,7 +263,7 @@ def _order(names: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(replica) for replica in names["replicas"])
 
 
-def _moment(line: Mapping[str, Any]) -> Moment:
+def moment_of(line: Mapping[str, Any]) -> Moment:
     """When a line was written; older journals know the wall clock's time alone."""
     boot_id = line.get("boot_id")
     return UNKNOWN if boot_id is None else Moment(str(boot_id), int(line["boot_ms"]))

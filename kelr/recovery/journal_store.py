@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from os import SEEK_END
 from pathlib import Path
+from typing import Any
 
 from kelr.durable import files_of_lines, is_torn
+from kelr.engine.words import length_of_time
 from kelr.errors import BadInputError, OtherClusterError, RefusedError
 from kelr.files import FILES, Files
-from kelr.model import TopicPartition
+from kelr.model import Plan, PlannedElection, TopicPartition
 from kelr.recovery.journal import JOURNAL_DIRECTORY
-from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.journal_reader import Journalled, moment_of, read_journal
 from kelr.recovery.places import cluster_directory, every_cluster_directory
+from kelr.sources.ground import Ground, Moment
 
 _SHOWN = 3
 _LONGEST_END = 4096
@@ -127,6 +131,56 @@ def refuse_open_journals(
             )
 
 
+def refuse_restored_orders(
+    plan: Plan, state_directory: Path, cluster_id: str | None, *, for_s: float, ground: Ground
+) -> None:
+    """Raises RefusedError where the plan takes an order for a partition's own that an earlier run gave it for an
+    election, and has taken back since: the broker that was asked lags behind, and the order would be restored.
+
+    Args:
+        for_s: how long after that run's end, in seconds; then an order that is shown is somebody's own.
+    """
+    now = ground.moment()
+    for path in journal_files(state_directory, cluster_id, ground.files):
+        line = _end_line(path, ground.files)
+        ended_s = None if line is None else _ended_s(moment_of(line), now)
+        if ended_s is None or ended_s >= for_s:
+            continue
+        ended = read_journal(path, ground.files)
+        for one in plan.elections:
+            before = ended.planned.get(one.address)
+            if before is None or not _shows_restored(one, before, ended):
+                continue
+            given, restored = (f"[{','.join(map(str, order))}]" for order in (before.order, before.restores))
+            raise RefusedError(
+                f"nothing was changed: {one.address} is shown with the order {given}, which an earlier run gave it and"
+                f" has restored to {restored} (journal {path.stem})",
+                why="the broker that was asked lags behind, or somebody gave it that order again",
+                next_step="make a new plan when another order is shown, or in"
+                f" {length_of_time(int(1000 * (for_s - ended_s)))}",
+                code="order-restored",
+            )
+
+
+def _shows_restored(planned: PlannedElection, before: PlannedElection, ended: Journalled) -> bool:
+    """Whether a partition is shown with the order that an ended run gave it, and has restored."""
+    done = ended.partitions.get(planned.address)
+    if done is None or done.order is None or not done.in_order or before.order == before.restores:
+        return False
+    left_out = set(before.evidence.replicas) - set(before.order)
+    shown = tuple(replica for replica in planned.evidence.replicas if replica not in left_out)
+    return shown == before.order and (
+        planned.topic_id is None or before.topic_id is None or planned.topic_id == before.topic_id
+    )
+
+
+def _ended_s(at: Moment, now: Moment) -> float | None:
+    """How long ago a run ended, at least, in seconds: one of an earlier boot before this one. None: no clock tells."""
+    if at.boot_id is None or now.boot_id is None:
+        return None
+    return at.age_s(now) if at.boot_id == now.boot_id else now.ms / 1000
+
+
 def _lacks_broker_configs_alone(journal: Journalled) -> bool:
     """Whether nothing is left but configs of brokers: each partition is in order, and has its result on record."""
     left = journal.configs_left
@@ -145,9 +199,17 @@ def is_blank(path: Path, files: Files = FILES) -> bool:
 
 def is_ended(path: Path, files: Files = FILES) -> bool:
     """Whether its last line says that nothing is left: told without reading the plan in it."""
+    return _end_line(path, files) is not None
+
+
+def _end_line(path: Path, files: Files) -> dict[str, Any] | None:
     with files.reader(path) as file:
         file.seek(max(0, file.seek(0, SEEK_END) - _LONGEST_END))
-        return file.read().rpartition(b"\n")[0].rpartition(b"\n")[2].startswith(b'{"line":"end",')
+        last = file.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
+    if not last.startswith(b'{"line":"end",'):
+        return None
+    line: dict[str, Any] = json.loads(last)
+    return line
 
 
 def _age(path: Path) -> tuple[int, str]:

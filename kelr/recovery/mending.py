@@ -69,7 +69,8 @@ class PutRight:
 
 
 def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Requests:
-    """Requests that know which ones of the run that was cut short may still take effect."""
+    """Requests that know which ones of the run that was cut short may still take effect: from now on for the whole
+    time. When they were sent nothing tells: a process may have been suspended between line and request."""
     requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))
     requests.moved.update(at for at, one in journalled.partitions.items() if one.moved and not one.in_order)
     requests.stands.update(at for at, one in journalled.partitions.items() if one.stands and not one.in_order)
@@ -77,10 +78,15 @@ def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Request
     requests.seen.update((at, one.seen) for at, one in journalled.partitions.items() if one.seen is not None)
     for at, one in journalled.partitions.items():
         for step in (JournalStep.REORDER, JournalStep.ELECT, JournalStep.RESTORE):
-            age_s = one.loose_s(step, site.ground.moment())
-            if age_s is not None and not one.in_order:
-                requests.late[step, at] = site.ground.steady_s() + site.patience.late_s - age_s
+            if one.is_loose(step) and not one.in_order:
+                requests.late[step, at] = site.ground.steady_s() + site.patience.late_s
     return requests
+
+
+def _config_late_s(site: Site, journalled: Journalled) -> float:
+    """Until when (`Ground.steady_s`) a write of the run that was cut short may still take effect; 0: none may."""
+    loose = any(config.sent or config.uncertain for config in journalled.configs_left)
+    return site.ground.steady_s() + site.patience.late_s if loose else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ def mend(
     if wanted:
         requests.tell(Stage.RESTORE, f"restoring the order of {len(wanted)} partitions")
         backs = put_back(requests, [planned[at] for at in sorted(wanted)])
-    writer = ConfigWriter(site, requests.journal, requests.tell)
+    writer = ConfigWriter(site, requests.journal, requests.tell, _config_late_s(site, journalled))
     in_order = all(back.settled for back in backs.values())
     configs = tuple(
         writer.put_back(config) if config.broker is None or in_order else stays_off(config)

@@ -46,7 +46,7 @@ class Requests:
     journal: Journal
     tell: Callable[[Stage, str], None]
     late: dict[tuple[JournalStep, TopicPartition], float] = field(default_factory=dict)
-    """Until when (`Timeouts.now_s`) a request may still take effect whose answer never came."""
+    """Until when (`Ground.steady_s`) a request may still take effect whose answer never came."""
     moved: set[TopicPartition] = field(default_factory=set)
     """Partitions that may have another order than their old one, or get it from another kelr: it was asked for, neither
     surely refused nor, after that, the old one written, as Kafka said; or such a kelr was seen since. That a broker
@@ -194,6 +194,9 @@ class Requests:
             answers = {at: answered.get(at, NO_ANSWER) for at in asked}
         except ConnectError:
             answers = dict.fromkeys(asked, NOT_SENT)
+        except BaseException:
+            self._mark(step, asked)  # the process may have been suspended before it was sent
+            raise
         for at, until in known.items():
             if answers[at] in UNCERTAIN:
                 self._mark(step, (at,))

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kelr.recovery.admin_client import NO_ERROR, UNCERTAIN, is_refusal
-from kelr.sources.ground import Moment
 
 
 @dataclass(slots=True)
@@ -26,10 +25,10 @@ class WrittenConfig:
     in_force: bool = False
     """Whether one of these may stand there: not where every write was refused, nor after the old value was written back
     and Kafka said so. What a broker tells does not count here: it may lag behind for as long as it is cut off."""
-    sent: Moment | None = None
-    """When a write was sent that has no answer yet; None: all have one."""
-    uncertain: Moment | None = None
-    """When a write went off, or wrong, that may take effect yet; a later write's answer says nothing of that one."""
+    sent: bool = False
+    """A write is on its way that has no answer yet."""
+    uncertain: bool = False
+    """A write before that may take effect yet: a later one's answer says nothing of it."""
     _restores: bool = field(default=False, init=False, repr=False)
     _before: bool = field(default=False, init=False, repr=False)
 
@@ -38,28 +37,22 @@ class WrittenConfig:
         """``topic orders``, ``broker 2``."""
         return f"topic {self.topic}" if self.broker is None else f"broker {self.broker}"
 
-    def loose_s(self, now: Moment) -> float | None:
-        """How long ago, at least, the newest of the writes went off whose fate is not known, in seconds; None: all are
-        known."""
-        return min((at.age_s(now) for at in (self.sent, self.uncertain) if at is not None), default=None)
-
-    def send(self, value: str | None, at: Moment, *, restores: bool) -> None:
+    def send(self, value: str | None, *, restores: bool) -> None:
         """A write is about to be sent.
 
         Args:
             restores: it writes the old value back.
         """
         self.uncertain = self.sent or self.uncertain
-        self.sent, self._restores = at, restores
+        self.sent, self._restores = True, restores
         if not restores:
             self.written, self.restored = (*self.written, value), False
             self._before, self.in_force = self.in_force, True
 
-    def answer(self, error: str, at: Moment) -> None:
+    def answer(self, error: str) -> None:
         """The answer to the write that was sent last; Kafka's name of the error."""
-        self.sent = None
-        if error in UNCERTAIN:
-            self.uncertain = at
+        self.sent = False
+        self.uncertain = self.uncertain or error in UNCERTAIN
         if self._restores:
             self.in_force = self.in_force and error != NO_ERROR
         elif is_refusal(error):

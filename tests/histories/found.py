@@ -74,4 +74,51 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
         1179832,
         {"ada's dumps 0": "only", "ada's disk 20": "EIO", "ada's seams 30": "kill"},
     ),
+    # It was taken to be as old as its line, which was written five minutes before it was sent: resume gave it too
+    # little time, and it came when the journal was closed.
+    "a hold is suspended between its line and its write, and killed before the answer": (
+        1288576,
+        {
+            "second operator 0": "laptop",
+            "broker 0": [298.43, "controller", 50],
+            "broker 2": [4.94, "dies", 3],
+            "stranger 1": [245.13, "configures", "1"],
+            "bob's commands 0": 5,
+            "bob's pauses 0": 10,
+            "ada's options 0": {"reads": 1000},
+            "bob's wishes 0": 1,
+            "bob's choice 1": "hold",
+            "bob's seams 37": "suspend by 300",
+            "bob's impatience 0": ["kill", 3],
+        },
+    ),
+    # The run counted from before it was suspended how long its request may take effect yet, and told too early that
+    # its order was restored.
+    "an apply is suspended right before it reorders, and Ctrl-C comes before the answer": (
+        1311412,
+        {
+            "layouts 0": [[3, 2, 1], [1, 3, 2]],
+            "second operator 0": "desk",
+            "bob's wishes 0": 3,
+            "ada's wishes 1": 3,
+            "bob's dumps 0": "then replay",
+            "bob's seams 15": "kill",
+            "bob's seams 46": "suspend by 15",
+            "ada's dumps 0": "then replay",
+            "bob's reorder requests 0": "late 70.0",
+            "bob's impatience 0": ["Ctrl-C", 0.5],
+        },
+    ),
+    # It took the order that the run before had given and restored for the partition's own, and gave it back.
+    "an apply begins while the brokers still show the order of the one that was interrupted before": (
+        1281075,
+        {
+            "layouts 0": [[3, 1, 2], [2, 3, 1]],
+            "lag of all brokers 0": 12,
+            "ada's commands 0": 5,
+            "ada's seams 42": "Ctrl-C",
+            "ada's pauses 1": 10,
+            "ada's wishes 2": 3,
+        },
+    ),
 }

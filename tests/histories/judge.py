@@ -164,10 +164,13 @@ class Judge:
 
     def _undetected(self, cluster: Cluster, at: TopicPartition) -> Iterator[tuple[int, ...]]:
         """Orders that a run gave back after a kelr of another host in ways that docs/recovery.md has under what no kelr
-        can detect: a second time; or before its own reordering came, so that it took the other's for its own."""
+        can detect: a second time; or before its own reordering came, so that it took the other's for its own; or where
+        its reordering came after the other had restored, from whose order it was planned."""
         given: dict[str, tuple[int, ...]] = {}
         overtaken: dict[str, tuple[int, ...]] = {}
         begun: set[str] = set()
+        late: set[str] = set()
+        restored: set[tuple[str, tuple[int, ...]]] = set()
         for effect in cluster.effects:
             if effect.kind != "reorder" or effect.address != at or not effect.by or effect.after is None:
                 continue
@@ -176,8 +179,14 @@ class Judge:
             before = {} if plan is None else {one.address: one.restores for one in plan.elections}
             if overtaken.pop(by, None) == order or (by not in begun and before.get(at) == order):
                 yield order
-            begun.add(by)
             host = by.partition("/")[0] + "/"
+            if by not in begun and before.get(at) in (one for run, one in restored if not run.startswith(host)):
+                late.add(by)
+            elif by in late and before.get(at) == order:
+                yield order
+            if effect.before is not None and order == before.get(at):
+                restored.add((by, effect.before.replicas))
+            begun.add(by)
             overtaken |= {other: last for other, last in given.items() if not other.startswith(host)}
             given = {other: last for other, last in given.items() if other.startswith(host)} | {by: order}
 

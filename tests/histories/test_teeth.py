@@ -6,7 +6,7 @@ wrong again where what mended it is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,23 +14,22 @@ import pytest
 from kelr import durable
 from kelr.durable import AppendOnlyFile
 from kelr.errors import RefusedError, UsageError
-from kelr.model import PlannedElection
+from kelr.model import PlannedElection, TopicPartition
 from kelr.model.plan import Applied
-from kelr.recovery import apply, audit, configs, hold, journal_reader, restoring, undo
+from kelr.recovery import apply, audit, configs, hold, journal_reader, mending, restoring, resume, undo
 from kelr.recovery.apply import Run
+from kelr.recovery.apply_context import Site
 from kelr.recovery.batches import Batch
 from kelr.recovery.configs import ConfigBack, ConfigWriter
-from kelr.recovery.journal import Journal
+from kelr.recovery.journal import Journal, JournalStep
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.reading import States
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, order_of
 from kelr.recovery.written_config import WrittenConfig
-from kelr.sources.ground import Moment
 from tests.histories.files import MemoryFiles
 from tests.histories.found import FOUND
 from tests.histories.history import play
-from tests.histories.machines import Process
 
 MOST = 1000
 
@@ -108,7 +107,21 @@ def _a_lagging_broker_is_believed_about_orders(patch: Patch) -> None:
 
 
 def _ages_by_the_wall_clock(patch: Patch) -> None:
-    patch(Process, "moment", lambda process: Moment("any boot", process.now_ms()))
+    """What the run before sent was taken to be as old as its last line."""
+
+    requests_of, config_late_s = mending.requests_of, mending._config_late_s
+
+    def age_s(site: Site, journalled: Journalled) -> float:
+        return (site.ground.now_ms() - journalled.last_ms) / 1000
+
+    def requests(site: Site, journal: Journal, journalled: Journalled) -> Requests:
+        found = requests_of(site, journal, journalled)
+        found.late = {sent: until - age_s(site, journalled) for sent, until in found.late.items()}
+        return found
+
+    patch(resume, "requests_of", requests)
+    patch(undo, "requests_of", requests)
+    patch(mending, "_config_late_s", lambda site, journalled: config_late_s(site, journalled) - age_s(site, journalled))
 
 
 DEFECTS = {
@@ -174,6 +187,19 @@ def _what_is_found_is_taken_to_be_on_the_disk(patch: Patch) -> None:
     patch(AppendOnlyFile, "_write_again", _nothing)
 
 
+def _a_request_counts_from_when_it_was_written_down(patch: Patch) -> None:
+    def mark(requests: Requests, step: JournalStep, asked: Iterable[TopicPartition]) -> None:
+        until = requests.site.ground.steady_s() + requests.site.patience.late_s
+        for at in asked:
+            requests.late.setdefault((step, at), until)
+
+    patch(Requests, "_mark", mark)
+
+
+def _an_order_that_was_restored_is_believed(patch: Patch) -> None:
+    patch(apply, "refuse_restored_orders", _nothing)
+
+
 MENDED = (
     _a_config_is_restored_that_no_line_names,
     _a_topic_that_is_gone_is_one_that_cannot_be_read,
@@ -181,6 +207,9 @@ MENDED = (
     _nobody_else_elects_by_the_old_order,
     _a_result_of_the_run_before_is_that_of_the_election,
     _what_is_found_is_taken_to_be_on_the_disk,
+    _ages_by_the_wall_clock,
+    _a_request_counts_from_when_it_was_written_down,
+    _an_order_that_was_restored_is_believed,
 )
 """What was wrong before each of `FOUND` was mended, in their order."""
 
