@@ -134,6 +134,13 @@ def applied_again(ground: Ground) -> None:
     apply_plan(world.plan({AT: ElectionRequest(ElectionType.UNCLEAN)}), **world.common(ground.path), consented=ANY_LOSS)
 
 
+def applied_in_a_restored_order(ground: Ground) -> None:
+    world = leaderless()
+    plan = world.plan(DESIGNATE_2)
+    for one in (plan, simulated.planned_in_its_order(plan)):
+        apply_plan(one, **world.common(ground.path), consented=ANY_LOSS)
+
+
 def journal_of_another(ground: Ground) -> None:
     world, journal = cut_short(ground)
     ground.patch.setattr(simulated, "CLUSTER_ID", OTHER_CLUSTER)
@@ -199,6 +206,7 @@ RECOVERY_CAUSES: Causes = {
     "every-choice-refused": dead_candidates,
     "another-kelr": at_once,
     "journal-open": applied_again,
+    "order-restored": applied_in_a_restored_order,
     "no-open-journal": named(None),
     "journal-unknown": named("nobody", "abc-1.jsonl"),
     "journal-ambiguous": named("abc", "abc-1.jsonl", "abc-2.jsonl"),

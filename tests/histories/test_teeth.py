@@ -124,7 +124,7 @@ def _ages_by_the_wall_clock(patch: Patch) -> None:
     patch(mending, "_config_late_s", lambda site, journalled: config_late_s(site, journalled) - age_s(site, journalled))
 
 
-DEFECTS = {
+DEFECTS: Mapping[Callable[[Patch], None], int] = {
     _no_cut_of_a_torn_line: 318,
     _no_line_before_an_election: 0,
     _no_line_before_an_order: 1,

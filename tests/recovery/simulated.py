@@ -440,3 +440,11 @@ def dies(world: World, broker: int) -> Callable[[], None]:
 def returns(world: World, broker: int, *, clean: bool = False) -> None:
     """The broker is started, and unfenced."""
     world.after(events.BrokerRegistered(broker, clean=clean), events.BrokerUnfenced(broker))
+
+
+def planned_in_its_order(plan: Plan) -> Plan:
+    """What is planned next where brokers still show the order that this plan gave, and has restored."""
+    (one,) = plan.elections
+    evidence = replace(one.evidence, replicas=one.order)
+    again = replace(one, elect=3, order=(3, 2, 1), evidence=evidence)
+    return replace(plan, elections=(again,))

@@ -43,6 +43,7 @@ from tests.recovery.simulated import (
     World,
     dies,
     leaderless,
+    planned_in_its_order,
     returns,
     silence,
     watch_files,
@@ -1013,3 +1014,43 @@ def test_each_election_is_audited(tmp_path: Path) -> None:
     assert first.force_reason == "we know"
     assert first.loss is not None
     assert first.loss["unheard"] == [1]
+
+
+# Right after a run.
+
+
+@pytest.mark.parametrize("boot_id", ["first", "second"])
+def test_an_order_that_was_restored_is_not_planned_on(tmp_path: Path, boot_id: str) -> None:
+    """It would be given back in the end, for good."""
+    world = leaderless()
+    plan = world.plan(ONE, lifetime_ms=10_000_000)
+    _apply(world, tmp_path, plan)
+    lagging = planned_in_its_order(plan)
+    world.now_s += 10
+    world.boot_id = boot_id
+    world.moments.clear()
+    with pytest.raises(RefusedError, match=r"shown with the order \[2,3,1\], .* restored to \[3,1,2\]") as caught:
+        _apply(world, tmp_path, lagging)
+    assert caught.value.code == "order-restored"
+    assert "or in 20 min" in (caught.value.next_step or "")
+    assert world.moments == []
+    world.now_s += world.patience().rival_s  # long enough for an order of somebody's own
+    (result,) = _apply(world, tmp_path, lagging)
+    assert result.ended is ElectionResult.REFUSED  # by what the brokers show now
+
+
+def test_an_order_that_was_kept_is_planned_on(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan(ONE)
+    _apply(world, tmp_path, plan, keep_order=True)
+    (result,) = _apply(world, tmp_path, planned_in_its_order(plan))
+    assert result.ended is ElectionResult.REFUSED
+    assert "Broker 2 leads now" in result.text
+
+
+def test_where_no_clock_tells_an_order_that_was_restored_is_planned_on(tmp_path: Path) -> None:
+    world = leaderless()
+    world.boot_id = None
+    plan = world.plan(ONE)
+    _apply(world, tmp_path, plan)
+    assert _ends(_apply(world, tmp_path, planned_in_its_order(plan))) == ["refused"]
