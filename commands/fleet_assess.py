@@ -198,7 +198,7 @@ def _at(text: str | None) -> int | None:
     """A time in microseconds since 1970."""
     if text is None:
         return None
-    from kelr.sources.metadata_log.moments import read_moment  # noqa: PLC0415 - not for --help
+    from kelr.sources.metadata_log.replaying import read_moment  # noqa: PLC0415 - not for --help
 
     moment = read_moment(text)
     if moment.time_ms is None:

@@ -39,7 +39,7 @@ def opened_log(settings: Resolved, *, by_brokers: bool = False) -> Iterator[Meta
 
 def live_log(settings: Resolved, *, by_brokers: bool = False) -> LiveMetadataLog | None:
     """The metadata log of a live cluster, to be closed; see `opened_log`."""
-    from kelr.sources.live.controllers import live_metadata_log  # noqa: PLC0415 - only where it is asked for
+    from kelr.sources.live.metadata_log import live_metadata_log  # noqa: PLC0415 - only where it is asked for
 
     named = settings.bootstrap_server is not None or (
         settings.command_config is not None and settings.bootstrap_controller is None

@@ -18,7 +18,7 @@ def read_moment(option: str, text: str | None, *, now_ms: int) -> Moment | None:
     Raises:
         UsageError: the text is something else.
     """
-    from kelr.sources.metadata_log import moments  # noqa: PLC0415 - not for --help
+    from kelr.sources.metadata_log import replaying  # noqa: PLC0415 - not for --help
 
     if text is None:
         return None
@@ -27,7 +27,7 @@ def read_moment(option: str, text: str | None, *, now_ms: int) -> Moment | None:
         ago_ms = sum(int(number) * _UNITS_MS[unit] for number, unit in _AGO.findall(stripped))
         return Moment(at_ms=max(0, now_ms - ago_ms))
     try:
-        found = moments.read_moment(stripped)
+        found = replaying.read_moment(stripped)
     except UsageError:
         raise UsageError(f"{option} {text!r} is no moment", next_step=_NEXT) from None
     return Moment(offset=found.offset, at_ms=found.time_ms)

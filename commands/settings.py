@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kelr.config.login import Login
     from kelr.sources.connection import ConnectionSettings
     from kelr.sources.log_info_key import LogInfoKey
-    from kelr.sources.metadata_log.moments import Moment
+    from kelr.sources.metadata_log.replaying import Moment
     from kelr.view.output import Output
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -203,7 +203,7 @@ def _moment(given: Settings, *, log_answers: bool) -> Moment | None:
             "--at names a moment of a metadata log, and no metadata log answers here",
             next_step="give --metadata-log PATH or --bootstrap-controller HOST:PORT, and no brokers and no snapshot",
         )
-    from kelr.sources.metadata_log.moments import read_moment  # noqa: PLC0415 - only where it is asked for
+    from kelr.sources.metadata_log.replaying import read_moment  # noqa: PLC0415 - only where it is asked for
 
     return read_moment(given.at)
 

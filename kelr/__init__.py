@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from kelr.sources.live import LiveSource
     from kelr.sources.memory import MemorySource
     from kelr.sources.metadata_log.log import MetadataLog, open_metadata_log
-    from kelr.sources.metadata_log.moments import Moment, read_moment
+    from kelr.sources.metadata_log.replaying import Moment, read_moment
     from kelr.sources.metadata_log.source import MetadataLogSource
     from kelr.sources.side_by_side import decide_side_by_side
     from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot, write_snapshot
@@ -151,7 +151,7 @@ _HOMES = {
     "kelr.sources.live": ("LiveSource",),
     "kelr.sources.memory": ("MemorySource",),
     "kelr.sources.metadata_log.log": ("MetadataLog", "open_metadata_log"),
-    "kelr.sources.metadata_log.moments": ("Moment", "read_moment"),
+    "kelr.sources.metadata_log.replaying": ("Moment", "read_moment"),
     "kelr.sources.metadata_log.source": ("MetadataLogSource",),
     "kelr.sources.side_by_side": ("decide_side_by_side",),
     "kelr.sources.snapshot_file": ("SnapshotFileSource", "read_snapshot", "save_snapshot", "write_snapshot"),

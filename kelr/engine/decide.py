@@ -336,7 +336,7 @@ def _hangs_on_unclean_election(case: Case, chosen: ChosenRules) -> bool:
 
 def _not_told_apart(case: Case, forecasts: tuple[Forecast, ...]) -> Iterator[str]:
     """Marks of clean shutdowns that are foretold both ways for want of the broker epoch that Kafka compares them with
-    (`kelr.sources.shutdown`)."""
+    (`kelr.sources.collected`)."""
     if case.quorum is not None:
         return
     found: list[int] = []

@@ -55,7 +55,7 @@ class ReplicaLog:
     below its high watermark. Consumers with isolation.level read_committed get nothing from there on."""
     unclean_shutdown: bool | None = None
     """Whether Kafka counts its broker's next registration as one after an unclean shutdown, by the marks of a clean one
-    on its disk (`kelr.sources.shutdown`); None: not known."""
+    on its disk (`kelr.sources.collected`); None: not known."""
     saved_high_watermark: int | None = None
     """The high watermark that its disk has saved, where that lies beyond `log_end`: the log once held what was
     committed up to there, and has lost it. None otherwise."""

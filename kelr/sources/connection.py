@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kelr import __version__
 from kelr.errors import UsageError
-from kelr.sources.config_providers import resolved
-from kelr.sources.properties import Property, PropertyReader, read_properties
+from kelr.sources.properties import Property, PropertyReader, read_properties, resolved
 
 if TYPE_CHECKING:
     import ssl

@@ -20,8 +20,7 @@ from kelr.replay.quorum import QuorumTracker
 from kelr.replay.snapshots import cluster_of_image
 from kelr.sources.base import Closes, Page, Progress, Registrations, Source, silence_of
 from kelr.sources.metadata_log.log import MetadataLogReader
-from kelr.sources.metadata_log.moments import Moment, time_text
-from kelr.sources.metadata_log.replaying import check_understood, replay
+from kelr.sources.metadata_log.replaying import Moment, check_understood, replay, time_text
 
 
 class QuorumReader:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from kelr import __version__
 from kelr.durable import whole_file
+from kelr.engine.words import plural
 from kelr.errors import UsageError
 from kelr.model import (
     Cluster,
     LogAnswer,
     PartitionState,
     RecoveryQuorum,
+    ReplicaLog,
     Selection,
     Snapshot,
     TopicConfig,
@@ -30,7 +33,6 @@ from kelr.model import (
 from kelr.sources.base import CUT_SHORT, Closes, LogFilter, Page, Progress, Source, quorums_of
 from kelr.sources.memory import NOT_IN_SNAPSHOT, saved_answers
 from kelr.sources.paging import paginate
-from kelr.sources.saved_gaps import Gaps
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 
 if TYPE_CHECKING:
@@ -382,3 +384,43 @@ def _atomic(path: Path, *, overwrite: bool) -> Iterator[gzip.GzipFile]:
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_COMPRESSION_LEVEL, mtime=0) as file,
     ):
         yield file
+
+
+# What a source did not tell of what was asked of it, as sentences: a file without it looks like any other.
+
+
+class Gaps:
+    """Counts, while pages go by, what is not known and why.
+
+    Replicas that were not heard are not counted: these are rows of their own wherever logs are shown.
+    """
+
+    def __init__(self) -> None:
+        self._configs: Counter[str] = Counter()
+        self._epochs: Counter[str] = Counter()
+        self._silence: str | None = None
+        self._reassignments: str | None = None
+
+    def about(self, cluster: Cluster) -> None:
+        """What is not known of all partitions alike."""
+        self._silence, self._reassignments = cluster.controller_silence, cluster.reassignments_error
+
+    def count(self, configs: Iterable[TopicConfig], logs: Iterable[Iterable[LogAnswer]]) -> None:
+        """One page's."""
+        self._configs.update(config.error for config in configs if config.error is not None)
+        answers = (answer for found in logs for answer in found if isinstance(answer, ReplicaLog))
+        self._epochs.update(log.last_epoch_error for log in answers if log.last_epoch_error is not None)
+
+    def sentences(self) -> Iterator[str]:
+        """A sentence for each reason."""
+        if self._silence is not None:
+            yield (
+                f"no controller answered ({self._silence}): what brokers told may have been out of date, and the file"
+                " says so"
+            )
+        if self._reassignments is not None:
+            yield f"reassignments under way are not in it: {self._reassignments}"
+        for why, count in sorted(self._configs.items()):
+            yield f"configs of {plural(count, 'topic')} are not in it: {why}"
+        for why, count in sorted(self._epochs.items()):
+            yield f"epochs of {plural(count, 'log')} are not in it: {why}"

@@ -29,7 +29,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveAdminClient
-from kelr.sources.live.controllers import live_metadata_log
+from kelr.sources.live.metadata_log import live_metadata_log
 from kelr.sources.quorum_source import QuorumSource
 from tests.cluster.settled import settled
 

@@ -27,8 +27,7 @@ from kelr.replay.records import BrokerRegistered, LeaderChanged, RecordBatch, Sn
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.active_controller import ActiveController
 from kelr.sources.live.client import Client
-from kelr.sources.live.controllers import live_metadata_log
-from kelr.sources.live.metadata_log import LiveMetadataLog
+from kelr.sources.live.metadata_log import LiveMetadataLog, live_metadata_log
 from kelr.sources.live.metadata_requests import fetch_metadata
 from kelr.sources.metadata_log.reading import BatchReader
 from tests.cluster.secured import PASSWORD, Grant, free_ports, grant, login

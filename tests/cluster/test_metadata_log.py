@@ -27,7 +27,7 @@ from kelr.replay.snapshots import Described
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.metadata_log.log import open_metadata_log
-from kelr.sources.metadata_log.moments import Moment
+from kelr.sources.metadata_log.replaying import Moment
 from kelr.sources.metadata_log.source import MetadataLogSource
 from kelr.sources.metadata_log.writing import (
     checkpoint_bytes,

@@ -18,7 +18,7 @@ from kelr.lab.java import find_java
 from kelr.lab.locks import Lock, load_lock
 from kelr.model import ReplicaLog, TopicPartition
 from kelr.sources.disk import DiskLog, read_log_directories
-from kelr.sources.disk.epochs import EpochCache
+from kelr.sources.disk.files import EpochCache
 from tests.differential.driver import API_VERSION, RELEASE, javac_version
 from tests.sources.disks import Disk, DiskReplica, Run, batch, batches
 

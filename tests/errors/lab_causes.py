@@ -24,7 +24,7 @@ from kelr.lab.state import STATE_FORMAT, claim_directory, load_state
 from kelr.model import Broker, BrokerStatus, TopicPartition
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Confirmation
-from kelr.sources.security.endpoint import Endpoint, fetch_token
+from kelr.sources.security.oauth import Endpoint, fetch_token
 from kelr.sources.snapshot_file import SnapshotFileSource
 from tests.errors.ground import CONNECTION, Causes, Ground
 from tests.incident import INCIDENT

@@ -6,8 +6,8 @@ import ssl
 from pathlib import Path
 
 from kelr.metrics.endpoints import Access, Found, Kind, NotHeardError, endpoint_of
-from kelr.metrics.process_endpoints import ask_jolokia, read_endpoint
 from kelr.metrics.prometheus_server import query_server
+from kelr.metrics.reading import ask_jolokia, read_endpoint
 
 BODIES = Path(__file__).parent / "bodies"
 TLS = ssl.create_default_context()

@@ -58,7 +58,7 @@ def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 def read_or_refused(kind: Kind, document: Any) -> None:
-    module = {Kind.JOLOKIA: "process_endpoints", Kind.SERVER: "prometheus_server"}[kind]
+    module = {Kind.JOLOKIA: "reading", Kind.SERVER: "prometheus_server"}[kind]
     answer = Answer(200, json.dumps(document).encode(), "application/json")
     with patch(f"kelr.metrics.{module}.ask", return_value=answer):
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kelr.metrics.catalog import METRICS, Attribute, Metric, recognize, recognize_mbean
-from kelr.metrics.process_endpoints import parse_line
+from kelr.metrics.reading import parse_line
 
 GAUGES = [one for one in METRICS if one.attribute is Attribute.VALUE]
 

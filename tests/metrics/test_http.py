@@ -211,6 +211,6 @@ def test_a_defect_in_reading_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("kelr.metrics.process_endpoints.read_endpoint", broken)
+    monkeypatch.setattr("kelr.metrics.reading.read_endpoint", broken)
     [heard] = read_all([endpoint_of(Kind.TEXT, "http://127.0.0.1:9/")], NOBODY, timeout_s=1)
     assert heard.asked.problem == "its answer cannot be read (ZeroDivisionError)"

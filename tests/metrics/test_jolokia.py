@@ -10,7 +10,7 @@ import pytest
 import respx
 
 from kelr.metrics.endpoints import Kind
-from kelr.metrics.process_endpoints import parse_mbean, requests
+from kelr.metrics.reading import parse_mbean, requests
 from tests.metrics.asking import AGENT, body, by_key, read, refused
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.samples import Sample
 
-from kelr.metrics.process_endpoints import parse_line, read_text
+from kelr.metrics.reading import parse_line, read_text
 
 BODIES = Path(__file__).parent / "bodies"
 OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"

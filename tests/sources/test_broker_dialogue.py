@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kelr.model import LogAnswer, LogUnavailable, LogUnavailableReason, PartitionState, ReplicaLog, TopicPartition
-from kelr.sources.live import broker_dialogue, probes
+from kelr.sources.live import broker_dialogue
 from kelr.sources.live.broker_dialogue import BrokerDialogue
 from kelr.sources.live.transport import Failure, FailureKind
 from tests.sources.fake_cluster import BEFORE_3_8, MODERN, FakeCluster, FakeLog, FakeTransport
@@ -59,8 +59,8 @@ def test_the_last_stable_offset_comes_with_the_answers_that_are_asked_for_anyway
 
 
 def test_a_broker_that_leaves_the_last_stable_offset_out_leaves_it_unknown() -> None:
-    fetched = probes._fetched(_Nothing())
-    assert fetched == probes.Position(None, None, None)
+    fetched = broker_dialogue._fetched(_Nothing())
+    assert fetched == broker_dialogue.Position(None, None, None)
 
 
 class _Nothing:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import BadInputError
-from kelr.sources.config_providers import resolved
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.properties import parse_properties
+from kelr.sources.properties import parse_properties, resolved
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 PROVIDERS = f"""

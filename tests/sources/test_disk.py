@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from kelr.errors import BadInputError, UsageError
 from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition, select
-from kelr.sources.disk import DiskCollection, many, open_partition, read_brokers, read_log_directories
-from kelr.sources.disk.epochs import EpochCache
+from kelr.sources.disk import DiskCollection, open_partition, processes, read_brokers, read_log_directories
 from kelr.sources.disk.files import (
+    EpochCache,
     GarbledError,
     read_clean_shutdown,
     read_leader_epochs,
@@ -515,9 +515,9 @@ def test_progress_is_told_of_every_replica(
     disk: Disk, waits_s: float, for_processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By several threads, by one, and by several processes."""
-    monkeypatch.setattr(many, "WAITS_S", waits_s)
-    monkeypatch.setattr(many, "FOR_PROCESSES", for_processes)
-    monkeypatch.setattr(many, "cores", lambda: 2)
+    monkeypatch.setattr(processes, "WAITS_S", waits_s)
+    monkeypatch.setattr(processes, "FOR_PROCESSES", for_processes)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
     for number in range(200):
         disk.filled(f"orders-{number}", runs=[Run(0, 1, 1)])
     told: list[tuple[int, int]] = []

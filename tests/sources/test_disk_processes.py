@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kelr.sources.disk import many, processes
+from kelr.sources.disk import processes
 from tests.sources.disks import Disk
 from tests.sources.test_disk import read
 
@@ -22,9 +22,9 @@ def disk(tmp_path: Path) -> Disk:
 
 def _split(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes read what follows the first batch, however little it is."""
-    monkeypatch.setattr(many, "FOR_PROCESSES", 0)
-    monkeypatch.setattr(many, "WAITS_S", 1000)
-    monkeypatch.setattr(many, "cores", lambda: 2)
+    monkeypatch.setattr(processes, "FOR_PROCESSES", 0)
+    monkeypatch.setattr(processes, "WAITS_S", 1000)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
 
 
 def _odd_disk(disk: Disk) -> Disk:
@@ -67,7 +67,7 @@ def test_processes_find_what_one_finds(disk: Disk, clean: bool, missing: str, mo
     told = processes._log_of
     monkeypatch.setattr(processes, "_log_of", lambda *given: (asked.append(1), told(*given))[1])
     assert read(disk) == alone
-    assert len(asked) == 150 - many.BATCH
+    assert len(asked) == 150 - processes.BATCH
     assert (alone.counts.unreadable > 0) == clean
 
 
@@ -95,7 +95,7 @@ def test_no_worker_is_left_behind_where_the_reading_is_broken_off(disk: Disk, mo
     monkeypatch.setattr(subprocess, "Popen", kept)
 
     def broken_off(done: int, _total: int) -> None:
-        if done > many.BATCH:
+        if done > processes.BATCH:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -107,7 +107,7 @@ def test_no_worker_is_left_behind_where_the_reading_is_broken_off(disk: Disk, mo
 @pytest.mark.parametrize(
     ("waits", "threads"),
     [
-        ([5, 5 + many.BATCH], True),  # a cold disk
+        ([5, 5 + processes.BATCH], True),  # a cold disk
         ([5, 5], False),  # a machine that is busy with other things
         ([math.nan, math.nan], True),  # not told
     ],
@@ -118,10 +118,10 @@ def test_what_is_slow_goes_to_threads_only_where_it_waits(
     _odd_disk(disk)
     alone = read(disk)
     _split(monkeypatch)
-    monkeypatch.setattr(many, "WAITS_S", 0)
-    monkeypatch.setattr(many, "_waits", lambda: waits.pop(0))
+    monkeypatch.setattr(processes, "WAITS_S", 0)
+    monkeypatch.setattr(processes, "_waits", lambda: waits.pop(0))
     used: list[bool] = []
-    by_threads = many._by_threads
-    monkeypatch.setattr(many, "_by_threads", lambda *given: (used.append(True), by_threads(*given))[1])
+    by_threads = processes._by_threads
+    monkeypatch.setattr(processes, "_by_threads", lambda *given: (used.append(True), by_threads(*given))[1])
     assert read(disk) == alone
     assert bool(used) == threads

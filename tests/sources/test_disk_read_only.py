@@ -48,7 +48,7 @@ RUN = (
     WATCHED
     + """
 from kelr.commands.main import main
-from kelr.sources.disk import many
+from kelr.sources.disk import processes
 
 codes = []
 for arguments in json.loads(sys.argv[3]):
@@ -62,7 +62,7 @@ WORKER = (
     WATCHED
     + """
 import marshal
-from kelr.sources.disk import processes, many
+from kelr.sources.disk import processes
 from kelr.sources.disk.reading import read_log_directories
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def kept(parts, clock_ms, *, workers):
     tasks.append(answer.getvalue())
     return iter(())
 processes.by_processes = kept
-many.FOR_PROCESSES, many.WAITS_S, many.cores = 0, 1000, lambda: 2
+processes.FOR_PROCESSES, processes.WAITS_S, processes.cores = 0, 1000, lambda: 2
 read_log_directories([Path(root)], clock_ms=lambda: 0)
 print(json.dumps({"codes": [len(tasks)], "found": found, "opened": sorted(set(opened))}))
 """

@@ -14,7 +14,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.changes import LiveAdminClient
-from kelr.sources.live.refusals import login_error
+from kelr.sources.live.failures import login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.security import kerberos

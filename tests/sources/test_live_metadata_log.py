@@ -15,9 +15,8 @@ from kelr.errors import ConnectError, KelrError, NotAuthorizedError, RefusedErro
 from kelr.replay.records import RecordBatch, SnapshotBegins, SnapshotEnds
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import active_controller
-from kelr.sources.live.metadata_log import LiveMetadataLog
+from kelr.sources.live.metadata_log import LiveMetadataLog, oldest_epoch
 from kelr.sources.live.metadata_requests import SnapshotId, describe_controllers, fetch_metadata, fetch_snapshot
-from kelr.sources.live.metadata_snapshots import oldest_epoch
 from kelr.sources.live.transport import Failure, FailureKind, Request
 from tests import kafka_python
 from tests.metadata_logs import START_MS, batch, checkpoint, leader_change, partition, shrunk, story, topic

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kelr.errors import AuthenticationError, BadInputError, ConnectError, KelrError
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.security.endpoint import Endpoint, fetch_token
+from kelr.sources.security.oauth import Endpoint, fetch_token
 from kelr.sources.security.tokens import UNKNOWN_LIFE_S, Token, TokenHolder, encoded, token_of
 from tests.hostile import dripping_body, dripping_headers, hostile
 

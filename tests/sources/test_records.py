@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
 
 from kelr.sources.records.batches import Compression, read_header
-from kelr.sources.records.compression import decompress
 from kelr.sources.records.errors import UnreadableBatchError
-from kelr.sources.records.records import ControlType, Record, read_records
+from kelr.sources.records.records import ControlType, Record, decompress, read_records
 from tests.rescue.batches import batch_bytes, marker, record_bytes, zigzag
 
 CODECS = [(codec, False) for codec in Compression] + [(Compression.SNAPPY, True)]

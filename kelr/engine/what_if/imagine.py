@@ -204,8 +204,8 @@ def _in_their_manner(
     """The assumptions, each return as clean or unclean as the broker's last stop was.
 
     Its disk tells it, or the assumption by which it went down. A disk without a mark of a clean shutdown that counts
-    (`kelr.sources.shutdown`) makes its return unclean whatever is said, since Kafka counts it so; with ELR on so does a
-    registration that is gone (ClusterControlManager.registerBroker).
+    (`kelr.sources.collected`) makes its return unclean whatever is said, since Kafka counts it so; with ELR on so does
+    a registration that is gone (ClusterControlManager.registerBroker).
     """
     named = (replica for state in snapshot.partitions for replica in state.replicas)
     listed = (broker.id for broker in snapshot.cluster.brokers)

@@ -55,7 +55,7 @@ def surely_unclean(directories: Iterable[LogDirectory]) -> bool:
 def clean_by_its_marks(directories: Iterable[LogDirectory]) -> bool | None:
     """Whether a broker was shut down cleanly, as far as its own disk tells: every log directory that was read carries
     the mark, and they do not contradict each other (`surely_unclean`). Kafka's controller asks for more: see
-    `kelr.sources.shutdown`. None where one could not be read, and where only directories of single replicas were: a
+    `kelr.sources.collected`. None where one could not be read, and where only directories of single replicas were: a
     mark, or none, beside the copy of one says nothing of its broker."""
     own = [one for one in directories if not one.single_replica]
     if surely_unclean(own):

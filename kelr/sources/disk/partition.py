@@ -11,8 +11,7 @@ from pathlib import Path
 from kelr.errors import BadInputError, UsageError
 from kelr.model import LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition
 from kelr.sources.disk.collection import SOURCE, DiskLog
-from kelr.sources.disk.epochs import EpochCache
-from kelr.sources.disk.files import GarbledError, read_leader_epochs, read_topic_id
+from kelr.sources.disk.files import EpochCache, GarbledError, read_leader_epochs, read_topic_id
 from kelr.sources.disk.names import LEADER_EPOCHS, PARTITION_METADATA, Kind, replica_name
 from kelr.sources.disk.segments import (
     Segment,

@@ -30,7 +30,6 @@ from kelr.sources.disk.files import (
     read_meta_properties,
     read_offsets,
 )
-from kelr.sources.disk.many import Replica, read_replicas
 from kelr.sources.disk.names import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -42,6 +41,7 @@ from kelr.sources.disk.names import (
     stops_kafka,
 )
 from kelr.sources.disk.partition import Checkpoints, Circumstances
+from kelr.sources.disk.processes import Replica, read_replicas
 
 _SHOWN = 5
 

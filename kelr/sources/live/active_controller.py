@@ -15,9 +15,8 @@ from kelr.errors import ConnectError, NotAuthorizedError, RefusedError, Unsuppor
 from kelr.protocol.error_codes import error_name
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, UNKNOWN_TOPIC
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, UNKNOWN_TOPIC, login_error
 from kelr.sources.live.metadata_requests import describe_controllers
-from kelr.sources.live.refusals import login_error
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Request, Transport
 
 FIRST_PAUSE_S = 0.05

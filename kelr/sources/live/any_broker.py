@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 from kelr.errors import ConnectError, RefusedError
-from kelr.sources.live.failures import ELSEWHERE
-from kelr.sources.live.refusals import login_error
+from kelr.sources.live.failures import ELSEWHERE, login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from kelr.errors import ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.ground import Ground
-from kelr.sources.live.failures import REFUSED
-from kelr.sources.live.refusals import login_error
+from kelr.sources.live.failures import REFUSED, login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
 

@@ -19,8 +19,7 @@ from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
-from kelr.sources.live.failures import ELSEWHERE, NONE, REFUSED, error_answer
-from kelr.sources.live.refusals import login_error
+from kelr.sources.live.failures import ELSEWHERE, NONE, REFUSED, error_answer, login_error
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Request, Transport
 from kelr.sources.permissions import Permissions

@@ -19,8 +19,7 @@ from kelr.model import (
 from kelr.replay.snapshots import Described, cluster_of_image, first_partition_replicas
 from kelr.sources.base import CUT_SHORT, Closes, Page, Progress
 from kelr.sources.metadata_log.log import MetadataLogReader
-from kelr.sources.metadata_log.moments import Moment, time_text
-from kelr.sources.metadata_log.replaying import Observer, check_understood, replay
+from kelr.sources.metadata_log.replaying import Moment, Observer, check_understood, replay, time_text
 from kelr.sources.paging import paginate
 from kelr.sources.quorum_source import QuorumReader
 

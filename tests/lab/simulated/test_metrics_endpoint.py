@@ -17,7 +17,7 @@ from kelr.metrics.catalog import METRICS, recognize
 from kelr.metrics.combining import recoveries_finished
 from kelr.metrics.computed import compute, look
 from kelr.metrics.endpoints import Access, Kind, endpoint_of
-from kelr.metrics.process_endpoints import parse_line
+from kelr.metrics.reading import parse_line
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from tests.lab.simulated.stories import PATIENCE_S, cluster, eventually, led_by, power_outage, returns

@@ -9,9 +9,8 @@ import pytest
 
 from kelr.errors import KelrError
 from kelr.protocol import metadata_records as metadata
-from kelr.sources.metadata_log.moments import Moment
 from kelr.sources.metadata_log.reading import BatchReader
-from kelr.sources.metadata_log.replaying import replay
+from kelr.sources.metadata_log.replaying import Moment, replay
 from tests.sources.metadata_log.written import NO_OP, batch, changed
 
 TOPIC = bytes(range(16))

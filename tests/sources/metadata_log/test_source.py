@@ -14,7 +14,7 @@ from kelr.model import BrokerStatus, LogUnavailable, LogUnavailableReason, Selec
 from kelr.model.cluster import ConfigSource
 from kelr.sources.base import take_snapshot
 from kelr.sources.metadata_log.log import open_metadata_log
-from kelr.sources.metadata_log.moments import Moment, read_moment
+from kelr.sources.metadata_log.replaying import Moment, read_moment
 from kelr.sources.metadata_log.source import MetadataLogSource
 from tests.metadata_logs import (
     CLUSTER_ID,

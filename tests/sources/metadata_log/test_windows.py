@@ -18,10 +18,9 @@ from kelr.replay.image import MetadataImage
 from kelr.replay.packed import Folding, IdleRun
 from kelr.replay.records import MetadataRecord, RecordBatch
 from kelr.sources.metadata_log import pieces
-from kelr.sources.metadata_log.moments import Moment
 from kelr.sources.metadata_log.pieces import Windows
 from kelr.sources.metadata_log.reading import BatchReader
-from kelr.sources.metadata_log.replaying import replay
+from kelr.sources.metadata_log.replaying import Moment, replay
 from kelr.sources.records.batches import Compression, Stop, StopKind
 from tests.properties import examples
 from tests.replay.test_fast import _says
