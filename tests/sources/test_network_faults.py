@@ -24,8 +24,8 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.jaas import Credentials
 from kelr.sources.live import LiveSource, diagnose, names
-from kelr.sources.live.bootstrap import PortSpeaks, Probe, probe_port
 from kelr.sources.live.client import Client
+from kelr.sources.live.diagnose import PortSpeaks, Probe, probe_port
 from kelr.sources.live.names import look_up_all
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, Transport
