@@ -98,3 +98,14 @@ def leaderless(
     last_known: tuple[int, ...] | None = (),
 ) -> PartitionState:
     return PartitionState("orders", 0, None, 5, replicas, isr, elr, last_known)
+
+
+def and_unclean(*members: int) -> str:
+    """The sentence that ends the advice where these are in the ELR, and their disks tell of no clean shutdown."""
+    who = " and ".join(map(str, members))
+    one = len(members) == 1
+    return (
+        f" {'Broker' if one else 'Brokers'} {who} {'is' if one else 'are'} in the ELR, and"
+        f" {'its disk has' if one else 'their disks have'} no valid clean-shutdown marker, so every return counts as"
+        " unclean (unless what was read is an older copy)."
+    )

@@ -29,7 +29,7 @@ from kelr.model import (
     Situation,
     TopicConfig,
 )
-from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+from tests.engine.cases import and_unclean, cluster_of, decision, leaderless, log_of, silent, snapshot_of
 
 WAITING = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
 LOGS = (log_of(3, (0, 116)), silent(1), log_of(2, (0, 135), hw=120))
@@ -451,7 +451,7 @@ def test_the_best_log_is_not_brought_back_where_that_elects_a_worse_one() -> Non
     assert "Start 1" not in advice.text
     assert "If it returns: Kafka elects 3 the moment it returns, which loses at least 34 offsets" in advice.text
     assert advice.text.endswith(
-        "Keep broker 1 down until all logs are known: its return may elect somebody before that."
+        "Keep broker 1 down until all logs are known: its return may elect somebody before that." + and_unclean(1)
     )
     assert advice.keep_down == (1,)
 
@@ -520,7 +520,7 @@ def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_on
         "Keep broker 1 down until 2 leads, although its log is the most complete of all replicas: the moment it"
         " returns Kafka elects 3, which loses at least 9 offsets, 4 of them known to be committed; broker 3 has lost"
         " data that no log shows. Designate 2 first, which loses at least 5 offsets; broker 3 has lost data that no"
-        " log shows."
+        " log shows." + and_unclean(1)
     )
     assert advice.command == advice.elect
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "2")
@@ -533,7 +533,7 @@ def test_two_whose_returns_together_elect_somebody_are_not_both_started_to_compa
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=(2,), fenced=(1, 3)), logs).advice
     assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (3,))
     assert "Read the disk of broker 3 before you choose, and do not start it before that" in advice.text
-    assert advice.text.endswith("Start 1: it has the most complete log of those that were read.")
+    assert advice.text.endswith("Start 1: it has the most complete log of those that were read." + and_unclean(1))
 
 
 @pytest.mark.parametrize(("others", "otherwise"), [((2,), "designate 2"), ((), "start broker 2")])
@@ -547,15 +547,15 @@ def test_a_live_last_known_leader_is_stopped_first_where_it_keeps_committed_reco
     advice = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
     assert (advice.action, advice.replica, advice.stop, advice.keep_down) == (AdviceAction.BRING_BACK, 1, (3,), (3,))
     assert advice.text.startswith(
-        "Broker 1 is in the ELR, and its disk has no valid clean-shutdown marker, so every return counts as unclean"
-        " (unless what was read is an older copy)."
-        " Stop broker 3 first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11"
+        "Stop broker 3 first: Kafka elects it as the last known leader the moment 1 is back, and its log lacks 11"
         " offsets that 1 holds. Look first what else that stops (whatif --stop 3), and save what is known now: once"
         " 3 is down kelr reads its log no more, and without that file (--logs) may advise to start it. Do not do"
         " that before 1 leads. Start broker 1: "
     )
     assert "while broker 3 is down, its return elects no leader, so then designate 1" in advice.text
-    assert advice.text.endswith("Keep broker 3 down until 1 leads: with it back, too, Kafka elects 3 at once.")
+    assert advice.text.endswith(
+        "Keep broker 3 down until 1 leads: with it back, too, Kafka elects 3 at once." + and_unclean(1)
+    )
     assert advice.alternative.startswith(f"If 3 cannot be stopped, or 1 cannot return: {otherwise}")
     summary = decision(LAST_OF_THE_ELR, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).summary
     assert summary.endswith("; its ELR is [1], and no single return elects a member of it.")
@@ -606,7 +606,7 @@ def test_the_best_log_is_saved_first_where_another_is_elected_with_it_and_withou
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 3)
     assert advice.text.endswith(
         "Keep broker 1 down until what it holds is saved: its log is the most complete of all replicas, and the"
-        " moment it returns Kafka elects 3 even then. Designate 3, which loses 3 offsets."
+        " moment it returns Kafka elects 3 even then. Designate 3, which loses 3 offsets." + and_unclean(1)
     )
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "3")
 

@@ -30,7 +30,7 @@ from kelr.model import (
     Truncation,
     Unsaved,
 )
-from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+from tests.engine.cases import and_unclean, cluster_of, decision, leaderless, log_of, silent, snapshot_of
 from tests.engine.planned import TOPIC_ID, decided, designated, election, known
 
 AT = TopicPartition("orders", 0)
@@ -63,11 +63,9 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 4)
     assert advice.text == (
-        "Broker 4 is in the ELR, and its disk has no valid clean-shutdown marker, so every return counts as unclean"
-        " (unless what was read is an older copy)."
-        " First save what its return truncates: 225 offsets of broker 3, from 160 on. Start broker 4: its log was"
+        "First save what its return truncates: 225 offsets of broker 3, from 160 on. Start broker 4: its log was"
         " read from its disk and ends at 265, the most complete of all replicas. Kafka elects it as last known"
-        " leader."
+        " leader." + and_unclean(4)
     )
     assert advice.rescue == (
         "rescue",
@@ -160,12 +158,11 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text == (
-        "Brokers 2 and 3 are in the ELR, and their disks have no valid clean-shutdown marker, so every return counts"
-        " as unclean (unless what was read is an older copy). First save what the others"
+        "First save what the others"
         " truncate once broker 3 leads: 64 offsets of broker 4, from 129 on."
         " Start broker 3: its log (read from its disk) is the most complete of all replicas; while broker 2 is down,"
         " its return elects no leader, so then designate 3, which loses 64 offsets. With broker 2 back, too, Kafka"
-        " elects 3 at once."
+        " elects 3 at once." + and_unclean(2, 3)
     )
     # Broker 3 is still down then: what was read of its disk tells where its log ends.
     dump = ("rescue", "dump", "orders:0", "--elect", "3", "--logs", "FILE", "--out", "orders-0-lost-to-3.kelr-rescue")
@@ -178,7 +175,7 @@ def test_whom_kafka_would_elect_instead_is_kept_down_until_the_designation() -> 
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text.endswith(
         "while broker 2 is down, its return elects no leader, so then designate 3, which loses 64 offsets. Keep"
-        " broker 2 down until 3 leads: with it back, too, Kafka elects 2 at once."
+        " broker 2 down until 3 leads: with it back, too, Kafka elects 2 at once." + and_unclean(2, 3)
     )
 
 
@@ -188,7 +185,7 @@ def test_a_return_that_elects_nobody_in_any_company_leaves_the_saving_to_the_des
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
     assert advice.text.endswith(
         "; its return elects no leader, so then designate 3, which loses 64 offsets. Before you designate it, save"
-        " what the others then truncate: 64 offsets of broker 4, from 129 on."
+        " what the others then truncate: 64 offsets of broker 4, from 129 on." + and_unclean(3)
     )
     # Both are live by then: nothing is read from a disk.
     assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "3", "--out", "orders-0-lost-to-3.kelr-rescue")
@@ -501,7 +498,8 @@ def test_what_a_return_truncates_and_a_file_holds_is_not_saved_again(replica: in
     advice = with_files(TRUNCATES_3, saved_log(replica, (0, 385), parts=frozenset({(0, 150, 385)}))).advice
     assert advice.rescue == ()
     assert "First save" not in advice.text
-    assert advice.text.endswith(f" Saved already, as {replica}.kelr-rescue says: 225 offsets of broker 3, from 160 on.")
+    saved = f" Saved already, as {replica}.kelr-rescue says: 225 offsets of broker 3, from 160 on."
+    assert advice.text.endswith(saved + and_unclean(4))
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> A
     )
     elected = case.last_known_leader in found.waits_for
     advice = (_wait_for_last_known_leader if elected else _unclean_recovery)(case, found)
-    return replace(advice, text=f"{said} {advice.text}")
+    return replace(advice, text=f"{advice.text} {said}")
 
 
 def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> Advice:
