@@ -63,6 +63,7 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     moved = {at: one for at, one in wanted.items() if one.order != one.restores}
     outlast_elections(requests, tuple(wanted))
     _look_for_rivals(requests, moved)
+    _outlast_older_orders(requests, moved)
     lately = {at: one for at, one in moved.items() if requests.late_until((JournalStep.REORDER,), (at,)) is not None}
     answers = _restore(requests, moved, also_old=True)
     _keep(requests, moved, answers)
@@ -75,6 +76,17 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     if in_order:
         requests.note(lambda: requests.journal.restored(in_order))
     return backs
+
+
+def _outlast_older_orders(requests: Requests, moved: Mapping[TopicPartition, PlannedElection]) -> None:
+    """Wait while a third order is shown that may be from before kelr's own, by a broker that lags behind."""
+    may_be_ours = {at: one for at, one in moved.items() if at in requests.moved}
+
+    def is_known(state: PartitionState) -> bool:
+        one = may_be_ours[state.address]
+        return order_of(one, state) in {one.order, one.restores} or not same_topic(one, state)
+
+    wait_until(requests.site, tuple(may_be_ours), is_known, patience_s=requests.site.patience.settle_s)
 
 
 def _look_for_rivals(requests: Requests, moved: Mapping[TopicPartition, PlannedElection]) -> None:

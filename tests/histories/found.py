@@ -121,4 +121,16 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
             "ada's wishes 2": 3,
         },
     ),
+    # It took the stranger's order for a later one, which was there before its own, and left its own.
+    "a stranger reorders right before an apply whose journal fails, and the brokers lag behind": (
+        1634636,
+        {
+            "layouts 0": [[3, 1, 2], [2, 3, 1]],
+            "lag of all brokers 0": 12,
+            "stranger 0": [4.24, "reorders", 1, [1, 2, 3]],
+            "ada's wishes 1": 3,
+            "ada's reorder requests 0": "late 11",
+            "ada's disk 24": "EIO",
+        },
+    ),
 }

@@ -200,6 +200,10 @@ def _an_order_that_was_restored_is_believed(patch: Patch) -> None:
     patch(apply, "refuse_restored_orders", _nothing)
 
 
+def _a_lagging_broker_is_believed_about_a_third_order(patch: Patch) -> None:
+    patch(restoring, "_outlast_older_orders", _nothing)
+
+
 MENDED = (
     _a_config_is_restored_that_no_line_names,
     _a_topic_that_is_gone_is_one_that_cannot_be_read,
@@ -210,6 +214,7 @@ MENDED = (
     _ages_by_the_wall_clock,
     _a_request_counts_from_when_it_was_written_down,
     _an_order_that_was_restored_is_believed,
+    _a_lagging_broker_is_believed_about_a_third_order,
 )
 """What was wrong before each of `FOUND` was mended, in their order."""
 
