@@ -84,7 +84,7 @@ def start(ctx: typer.Context, brokers: Brokers, *, directory: Directory = None) 
     lab = opened(directory)
     found = [broker for broker in brokers if broker not in others(lab)]
     if len(found) < len(brokers):
-        lab.start_controller()
+        lab.start_controller(*(node for node in brokers if node not in found))
     for broker in found:
         lab.start(broker, wait=False)
     lab.wait_unfenced(*found)

@@ -20,7 +20,7 @@ from kelr.lab.disk import CutTail, cut_log
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import Lock, load_lock
-from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, properties_text, write_nodes
+from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, properties_text, write_nodes, write_private
 from kelr.lab.observed import AnyLab, LabStatus, NodeStatus, Report
 from kelr.lab.processes import free_ports
 from kelr.lab.security.access import Access, require_openssl
@@ -29,6 +29,8 @@ from kelr.lab.spec import LabSpec
 from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
 from kelr.lab.teardown import file_errors
 from kelr.model import TopicPartition
+from kelr.model.checkup import AddressState
+from kelr.sources.live.diagnose import probe_address
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.metadata_log.source import MetadataLogSource
 
@@ -258,11 +260,22 @@ class Lab(AnyLab):
         """SIGKILL every node, the controllers too; their files stay as they are."""
         processes.end([found for node in self._nodes if (found := self._process(node))], ask_first_s=0)
 
-    def start_controller(self) -> None:
-        """Start the controllers after `halt`; the brokers that are started next wait for them by themselves."""
-        for node in self.controllers:
+    def start_controller(self, *nodes: int) -> None:
+        """Start these controllers (none: all) where they are down, and return when they accept connections.
+
+        Raises:
+            LabError: one ended while starting.
+        """
+        for node in nodes or self.controllers:
             if self._process(node) is None:
                 self._spawn(node)
+        for node in nodes or self.controllers:
+            self.wait_until(f"controller {node} accepts connections", lambda node=node: self._accepts(node))  # type: ignore[misc]
+
+    def _accepts(self, node: int) -> bool:
+        if self._process(node) is None:
+            raise LabError(f"{node_name(node)} ended while starting{self._log_tail(node)}")
+        return probe_address(f"{HOST}:{self.port(node)}") is AddressState.OPEN
 
     def kill_controller(self, node: int) -> None:
         """SIGKILL one controller. Waits for the process's end.
@@ -273,6 +286,27 @@ class Lab(AnyLab):
         if node not in self.controllers:
             raise LabError(f"the lab has no controller {node}", next_step=f"one of {self.controllers}")
         processes.end(processes.all_of(self._state.lab_id, node), ask_first_s=0)
+
+    def lose_disk(self, controller: int) -> None:
+        """A controller dies with its disk. Raises LabError where there is none of this id."""
+        self.kill_controller(controller)
+        shutil.rmtree(self.data_directory(controller))
+
+    def format_controller(self, controller: int) -> None:
+        """A new disk for a controller that is no voter yet: it follows whoever leads. Raises LabError."""
+        self._format(controller, ("--no-initial-controllers",))
+
+    def move_controllers(self) -> None:
+        """While no controller runs, give each another port, in every node's file too. Brokers that run know the old
+        ones."""
+        new = free_ports(self.controllers)
+        for node in self._nodes:
+            file = NodePaths.of(self.directory, node).properties
+            text = file.read_text(encoding="utf-8")
+            for one in self.controllers:
+                text = text.replace(f"{HOST}:{self.port(one)}", f"{HOST}:{new[one]}")
+            write_private(file, text)
+        self._change(lambda state: replace(state, ports={**state.ports, **new}))
 
     def notice(self, *brokers: int) -> None:
         """The controller notices by itself that brokers are gone, when their sessions have expired."""
@@ -450,12 +484,14 @@ class Lab(AnyLab):
         voters = ",".join(f"{node}@{HOST}:{self.port(node)}:{new_kafka_uuid()}" for node in self.controllers)
         quorum = ("--standalone",) if alone else ("--initial-controllers", voters)
         for node in self.controllers:
-            properties = NodePaths.of(self.directory, node).properties
-            arguments = ("format", "-t", self._state.cluster_id, "-c", str(properties), *quorum)
-            done = self.stock_tool("kafka-storage.sh", *arguments, "--feature", feature, *users)
-            if done.returncode != 0:
-                said = (done.stderr or done.stdout).strip()[-2000:]
-                raise LabError(f"formatting the {node_name(node)} failed: {said}")
+            self._format(node, (*quorum, "--feature", feature, *users))
+
+    def _format(self, node: int, arguments: Sequence[str]) -> None:
+        properties = str(NodePaths.of(self.directory, node).properties)
+        done = self.stock_tool("kafka-storage.sh", "format", "-t", self._state.cluster_id, "-c", properties, *arguments)
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()[-2000:]
+            raise LabError(f"formatting the {node_name(node)} failed: {said}")
 
     def _spawn(self, node: int) -> None:
         """Start a node and write down its process, in one go as far as another kelr can see."""

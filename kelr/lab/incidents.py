@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 from kelr.errors import LabError, UsageError
 from kelr.lab.observed import AnyLab, Report
@@ -13,6 +14,9 @@ from kelr.lab.produce import Acks
 from kelr.lab.state import default_directory
 from kelr.lab.story import StepDone, Story
 from kelr.model import PartitionState
+
+if TYPE_CHECKING:
+    from kelr.lab.cluster import Lab
 
 PARTITIONS = 6
 """As many as there are orders of three replicas, so that each order is there once."""
@@ -30,6 +34,8 @@ class Incident:
     first."""
     needs_elr: bool = False
     racks: int = 1
+    controllers: int = 1
+    """How many it takes; with several it is one of the controllers' quorum, on real Kafka alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def run_incident(
         live=live,
         absent=tuple(broker for broker in lab.brokers if broker not in live),
         awaited=awaited,
-        try_next=_try_next(lab, story.topic, awaited),
+        try_next=_try_next(lab, story.topic, awaited) if incident.controllers == 1 else _try_quorum(story.real),
     )
 
 
@@ -106,6 +112,11 @@ def _check(lab: AnyLab, incident: Incident) -> None:
         raise LabError(
             f"{incident.name} needs {incident.racks} racks", next_step=f"kelr lab up --racks {incident.racks}"
         )
+    if len(lab.controllers) < incident.controllers or (lab.simulated and incident.controllers > 1):
+        raise LabError(
+            f"{incident.name} needs real Kafka with {incident.controllers} controllers",
+            next_step=f"kelr lab up --controllers {incident.controllers}",
+        )
     if incident.needs_elr and not lab.spec.elr:
         raise LabError(f"{incident.name} needs ELR, and this lab has none", next_step="start the lab with ELR")
 
@@ -120,7 +131,7 @@ def _fresh_topic(lab: AnyLab, name: str) -> str:
 
 def _try_next(lab: AnyLab, topic: str, awaited: Sequence[int]) -> tuple[str, ...]:
     connection = shlex.join(lab.connection)
-    directory = "" if lab.directory == default_directory().absolute() else f" --dir {lab.directory}"
+    directory = _directory(lab)
     return (
         f"kelr describe {connection} {topic}",
         f"kelr log-info {connection} {topic}",
@@ -128,6 +139,20 @@ def _try_next(lab: AnyLab, topic: str, awaited: Sequence[int]) -> tuple[str, ...
         *(f"kelr lab start {broker}{directory}" for broker in awaited),
         f"kelr lab down{directory}",
     )
+
+
+def _try_quorum(lab: Lab) -> tuple[str, ...]:
+    where = [f"--node-dir {lab.data_directory(node)}" for node in (*lab.controllers, *lab.brokers)]
+    return (
+        f"kelr doctor --only no-controller,quorum-lost {shlex.join(lab.connection)}",
+        f"kelr quorum collect all.kelr-quorum {' '.join(where)}",
+        "kelr quorum explain all.kelr-quorum",
+        f"kelr lab down{_directory(lab)}",
+    )
+
+
+def _directory(lab: AnyLab) -> str:
+    return "" if lab.directory == default_directory().absolute() else f" --dir {lab.directory}"
 
 
 def _layouts(brokers: Sequence[int], partitions: int) -> list[tuple[int, ...]]:
@@ -230,6 +255,37 @@ def _rack_layouts(racks: Sequence[Sequence[int]], partitions: int) -> list[tuple
     ]
 
 
+def _quorum_lost(story: Story, partitions: int) -> Sequence[int]:
+    survivor, *others = story.lab.controllers
+    story.kill_controllers(survivor, why=": it will not know what comes now")
+    _topic_with_records(story, partitions)
+    story.lose_disks(*others, why=": a majority is lost")
+    story.start_controllers(survivor, why=": it lags, and cannot be elected alone")
+    return ()
+
+
+def _quorum_addresses(story: Story, partitions: int) -> Sequence[int]:
+    _topic_with_records(story, partitions)
+    story.kill_controllers(*story.lab.controllers)
+    story.move_controllers(why=": the metadata log has the old ones")
+    story.start_controllers(*story.lab.controllers, why=": they look for each other where none is")
+    return ()
+
+
+def _quorum_disk(story: Story, partitions: int) -> Sequence[int]:
+    _topic_with_records(story, partitions)
+    lost = story.lab.controllers[-1]
+    story.lose_disks(lost, why=": the others are a majority")
+    story.replace_disk(lost, why=": it has another directory id, and is no voter")
+    story.start_controllers(lost, why=": one more failure, and no controller leads")
+    return ()
+
+
+def _topic_with_records(story: Story, partitions: int) -> None:
+    story.create_topic(_layouts((1, 2, 3), partitions))
+    story.produce(4, Acks.ALL)
+
+
 INCIDENTS: Mapping[str, Incident] = {
     incident.name: incident
     for incident in (
@@ -265,6 +321,24 @@ INCIDENTS: Mapping[str, Incident] = {
             "three racks fail one after the other, and the one that failed first comes back first",
             _rack_outage,
             racks=3,
+        ),
+        Incident(
+            "quorum-lost",
+            "a majority of the controllers dies with its disks; the one that is left lacks the newest topic",
+            _quorum_lost,
+            controllers=3,
+        ),
+        Incident(
+            "quorum-addresses",
+            "all controllers get other addresses at once, and never find each other again",
+            _quorum_addresses,
+            controllers=3,
+        ),
+        Incident(
+            "quorum-disk",
+            "a controller's disk is replaced by an empty one: it runs, and votes no more",
+            _quorum_disk,
+            controllers=3,
         ),
     )
 }

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kelr.errors import LabError, UsageError
 from kelr.lab.disk import CutTail
 from kelr.lab.observed import AnyLab, Report
 from kelr.lab.produce import Acks, Produced, produce
 from kelr.model import PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    from kelr.lab.cluster import Lab
 
 RECORDS_IN_A_BATCH = 5
 
@@ -27,6 +30,9 @@ class Action(StrEnum):
     CUT_TAIL = "cut-tail"
     FAIL_TO_START = "fail-to-start"
     """The broker was started, registered, and ended before it was unfenced."""
+    LOSE_DISK = "lose-disk"
+    REPLACE_DISK = "replace-disk"
+    MOVE = "move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,42 @@ class Story:
         self.lab.wait_unfenced(*brokers)
         self._done(StepDone(Action.START, f"started {_brokers(brokers)}{why}", brokers))
 
+    def kill_controllers(self, *nodes: int, why: str = "") -> None:
+        """SIGKILL controllers."""
+        for node in nodes:
+            self.real.kill_controller(node)
+        self._done(StepDone(Action.KILL, f"killed {_controllers(nodes)} (SIGKILL){why}"))
+
+    def start_controllers(self, *nodes: int, why: str = "") -> None:
+        """Start controllers, and wait until they accept connections."""
+        self.real.start_controller(*nodes)
+        self._done(StepDone(Action.START, f"started {_controllers(nodes)}{why}"))
+
+    def lose_disks(self, *nodes: int, why: str = "") -> None:
+        """Controllers die with their disks."""
+        for node in nodes:
+            self.real.lose_disk(node)
+        self._done(StepDone(Action.LOSE_DISK, f"{_controllers(nodes)} died, and the disks with them{why}"))
+
+    def replace_disk(self, node: int, *, why: str = "") -> None:
+        """A controller that lost its disk gets a new one, formatted and empty."""
+        self.real.format_controller(node)
+        self._done(StepDone(Action.REPLACE_DISK, f"formatted a new disk for controller {node}{why}"))
+
+    def move_controllers(self, *, why: str = "") -> None:
+        """Controllers that are down get other addresses."""
+        self.real.move_controllers()
+        self._done(StepDone(Action.MOVE, f"controllers now have {self.real.bootstrap_controllers}{why}"))
+
+    @property
+    def real(self) -> Lab:
+        """The lab of an incident that needs several real controllers."""
+        from kelr.lab.cluster import Lab  # noqa: PLC0415 - only these incidents need it
+
+        if not isinstance(self.lab, Lab):
+            raise LabError("a simulated lab has no disks of controllers", next_step="kelr lab up --controllers 3")
+        return self.lab
+
     def fail_to_start(self, broker: int) -> None:
         """Start a broker that registers and dies while it loads its logs."""
         self.lab.fail_to_start(broker)
@@ -184,6 +226,10 @@ def create_topic(lab: AnyLab, topic: str, layouts: Sequence[Sequence[int]], conf
             raise UsageError(f"topic {topic} exists already", next_step="name another one with --topic") from error
         raise LabError(f"cannot create topic {topic}: {reason.str()}") from error
     lab.wait_partitions(topic, "every broker knows the topic", lambda _state: True)
+
+
+def _controllers(nodes: Sequence[int]) -> str:
+    return f"controller{'s' if nodes[1:] else ''} {', '.join(map(str, nodes))}"
 
 
 def _brokers(brokers: Collection[int]) -> str:

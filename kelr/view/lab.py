@@ -115,6 +115,7 @@ def incidents_view() -> View[Incident]:
         column("summary", "WHAT HAPPENS", "string", "What happens in it."),
         column("needs_elr", "NEEDS ELR", "boolean", "Not on --no-elr.", text=_needs_elr),
         column("racks", "RACKS", "integer", "How many it needs at least.", right=True),
+        column("controllers", "CONTROLLERS", "integer", "How many it needs; several: real Kafka alone.", right=True),
     )
     return View("kelr/lab-incidents", columns)
 

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kelr.commands.main import main
-from kelr.lab import Lab, LabSpec, nodes
+from kelr.lab import Lab, LabSpec, nodes, run_incident
 from kelr.lab.nodes import HOST, NodePaths
 from kelr.lab.processes import free_ports
 from kelr.lab.produce import Acks, produce
@@ -145,7 +145,7 @@ def rescue(lab: Lab, collections: Sequence[Path], missing: str) -> None:
     plan, files = str(lab.directory.parent / "plan.json"), list(map(str, collections))
     address = f"{HOST}:{lab.port(FIRST)}"
     target = ("--node", str(FIRST), "--directory", str(lab.data_directory(FIRST)), "--address", address)
-    assert main(["quorum", "plan", *files, *target, "--kafka", lab.spec.kafka, "--out", plan]) == 0
+    assert main(["quorum", "plan", *files, *target, "--kafka", lab.spec.kafka, "--out", plan, "--overwrite"]) == 0
     stated = ("--never-start", f"{FIRST},{SECOND},{THIRD}", "--missing", missing)
     assert main(["quorum", "apply", plan, *files, *stated]) == 0
 
@@ -299,6 +299,100 @@ def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
     address = f"{HOST}:{new[FIRST]}"
     told = lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
     assert all(f"CONTROLLER://{HOST}:{new[node]}" in told for node in lab.controllers)
+    assert verify(lab, collection) == 0
+
+
+def quorum_tool(lab: Lab, *words: str, config: int = FIRST) -> bool:
+    """Kafka's own tool, with the properties of this node."""
+    properties = str(NodePaths.of(lab.directory, config).properties)
+    where = ("--bootstrap-controller", lab.bootstrap_controllers, "--command-config", properties)
+    return lab.stock_tool("kafka-metadata-quorum.sh", *where, *words).returncode == 0
+
+
+@pytest.mark.longer
+def test_incidents_of_the_quorum_and_their_runbooks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each rescue leaves a lab with three voters, to which the next incident can happen."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    with Lab.up(LabSpec(controllers=3), tmp_path / "lab", owner_pid=os.getpid()) as lab:
+        a_disk_was_replaced(lab)
+        all_addresses_changed(lab, capsys)
+        a_majority_is_lost_and_the_rest_lags(lab, capsys)
+
+
+def a_disk_was_replaced(lab: Lab) -> None:
+    """docs/runbooks/quorum-disk.md"""
+    run_incident(lab, "quorum-disk")
+    collection = collect(lab, "disk", *lab.controllers, *lab.brokers)
+    assert main(["quorum", "explain", str(collection)]) == 0
+    found = read_collections([collection])
+    assessment = assess(found.copies, found.disks)
+    assert assessment.matter is Matter.DISK
+    voter = next(one.voter for one in assessment.voters if one.node == THIRD)
+    assert voter is not None
+    old = ("--controller-id", str(THIRD), "--controller-directory-id", voter.directory_id)
+    assert quorum_tool(lab, "remove-controller", *old)
+    lab.wait_until("it votes again", lambda: quorum_tool(lab, "add-controller", config=THIRD))
+    voting(lab)
+
+
+def voting(lab: Lab) -> None:
+    def three() -> bool:
+        words = ("--bootstrap-controller", lab.bootstrap_controllers, "describe", "--status")
+        status = lab.stock_tool("kafka-metadata-quorum.sh", *words).stdout.partition("CurrentObservers")[0]
+        return all(f'"id": {node}' in status for node in lab.controllers)
+
+    lab.wait_until("three vote", three)
+
+
+def stop_controllers(lab: Lab, *nodes: int) -> None:
+    for node in nodes:
+        lab.kill_controller(node)
+        lab.wait_until("the lock is free", lambda node=node: is_locked(lab.data_directory(node)) is not True)  # type: ignore[misc]
+
+
+def all_addresses_changed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/runbooks/quorum-addresses.md"""
+    run_incident(lab, "quorum-addresses")
+    assert "0 of 3 controllers accept connections" in doctor(lab, capsys)["quorum-lost"]
+    found = read_collections([collect(lab, "moved", *lab.controllers)])
+    assert assess(found.copies, found.disks).matter is Matter.UNREACHED
+    stop_controllers(lab, *lab.controllers)
+    collection = collect(lab, "stopped", *lab.controllers)
+    plan = str(lab.directory.parent / "plan.json")
+    voters = [word for node in lab.controllers for word in ("--voter", f"{node}@{HOST}:{lab.port(node)}")]
+    words = ["quorum", "plan", str(collection), *voters, "--kafka", lab.spec.kafka, "--out", plan, "--overwrite"]
+    assert main(words) == 0
+    assert main(["quorum", "apply", plan, str(collection)]) == 0
+    lab.start_controller()
+    voting(lab)
+    for broker in lab.brokers:
+        lab.kill(broker)
+        lab.start(broker)
+    assert verify(lab, collection) == 0
+
+
+def a_majority_is_lost_and_the_rest_lags(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/runbooks/quorum-lost.md"""
+    topic = run_incident(lab, "quorum-lost").topic
+    assert "1 of 3 controllers accepts connections" in doctor(lab, capsys)["quorum-lost"]
+    collection = collect(lab, "lost", FIRST, *lab.brokers)
+    assert main(["quorum", "explain", str(collection)]) == 1
+    found = read_collections([collection])
+    assessment = assess(found.copies, found.disks)
+    survivor = next(one for one in assessment.copies if one.copy.node == FIRST)
+    assert (assessment.matter, survivor.verdict) == (Matter.LOST, Verdict.STALE)
+    assert [one.topic for one in survivor.fates] == [topic]
+    assert assessment.best.copy.node in lab.brokers
+    stop_controllers(lab, FIRST)
+    rescue(lab, [collection], f"{SECOND},{THIRD}")
+    lab.start_controller(FIRST)
+    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    for node in (SECOND, THIRD):
+        grow(lab, node)
+    voting(lab)
+    assert len(lab.partitions(topic)) == 6
     assert verify(lab, collection) == 0
 
 

@@ -174,28 +174,33 @@ def test_incidents_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "incident", "-o", "csv")
     assert code == 0
     assert out.splitlines() == [
-        "name,summary,needs_elr,racks",
+        "name,summary,needs_elr,racks,controllers",
         "under-min-isr,"
-        '"two of three replicas die: a leader alone, acks=all refused, acks=1 records on one disk only",false,1',
+        '"two of three replicas die: a leader alone, acks=all refused, acks=1 records on one disk only",false,1,1',
         "waiting-for-elr,"
-        "one ELR member was stopped cleanly and one was killed; the replica that lives missed committed records,true,1",
+        "one ELR member was stopped cleanly and one was killed; the replica that lives missed committed records,true,1,"
+        "1",
         "last-known-leader,"
         '"the last leader came back, registered and died again: ISR and ELR are empty, and its return elects it",'
-        "true,1",
+        "true,1,1",
         "needs-unclean-recovery,"
         '"the only replica that may lead is gone; of the two that live, the stock election can choose the worse",'
-        "false,1",
+        "false,1,1",
         "lossy-restart,"
         '"a crash cut the logs of killed brokers: one is back without its tail, another would lead without its own",'
-        "false,1",
-        'rack-outage,"three racks fail one after the other, and the one that failed first comes back first",false,3',
+        "false,1,1",
+        'rack-outage,"three racks fail one after the other, and the one that failed first comes back first",false,3,1',
+        "quorum-lost,a majority of the controllers dies with its disks; the one that is left lacks the newest topic,"
+        "false,1,3",
+        'quorum-addresses,"all controllers get other addresses at once, and never find each other again",false,1,3',
+        'quorum-disk,"a controller\'s disk is replaced by an empty one: it runs, and votes no more",false,1,3',
     ]
 
 
 def test_incidents_are_listed_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, err = run(capsys, "incident", "-o", "json")
     document = json.loads(out)
-    assert (document["kind"], document["complete"], len(document["items"])) == ("kelr/lab-incidents", True, 6)
+    assert (document["kind"], document["complete"], len(document["items"])) == ("kelr/lab-incidents", True, 9)
     assert err == ""
 
 

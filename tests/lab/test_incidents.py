@@ -27,6 +27,9 @@ def test_the_promised_incidents_are_there() -> None:
         "needs-unclean-recovery",
         "lossy-restart",
         "rack-outage",
+        "quorum-lost",
+        "quorum-addresses",
+        "quorum-disk",
     ]
     assert all(name == incident.name for name, incident in INCIDENTS.items())
 
@@ -38,6 +41,7 @@ def test_the_promised_incidents_are_there() -> None:
         (LabSpec(brokers=2), "lossy-restart", LabError, "lossy-restart needs 3 brokers, this lab has 2"),
         (LabSpec(racks=2), "rack-outage", LabError, "rack-outage needs 3 racks"),
         (LabSpec(elr=False), "waiting-for-elr", LabError, "waiting-for-elr needs ELR, and this lab has none"),
+        (LabSpec(), "quorum-lost", LabError, "quorum-lost needs real Kafka with 3 controllers"),
     ],
 )
 def test_a_lab_that_cannot_have_an_incident_says_so(

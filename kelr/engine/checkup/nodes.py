@@ -89,7 +89,8 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
             f" {agree(len(accept), 'accepts', 'accept')} connections from here, and a majority takes {majority}:"
             f" {states}",
             commands=[COLLECT],
-            caution="start the stopped controllers whose disks are whole. If the disks of a majority are lost, start"
+            caution="start the stopped controllers whose disks are whole; where they have other addresses now, see kelr"
+            " quorum plan --voter. If the disks of a majority are lost, start"
             " none: keep brokers up, collect on each host, controllers and brokers, then kelr quorum explain",
         )
     for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.BROKER_FENCED):

@@ -211,10 +211,10 @@ class SimulatedLab(AnyLab):
         """A controller's process dies; another one that runs takes over."""
         self.ask("kill", broker=node)
 
-    def start_controller(self) -> None:
-        """Every controller that is down starts."""
+    def start_controller(self, *nodes: int) -> None:
+        """Each of these controllers (none: every one) that is down starts."""
         for node in self.ask("status")["nodes"]:
-            if node["controller"] is not None and not node["running"]:
+            if node["controller"] is not None and not node["running"] and node["node"] in (nodes or self.controllers):
                 self.ask("start", broker=node["node"])
 
     def stop(self, broker: int) -> None:

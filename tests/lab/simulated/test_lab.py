@@ -110,7 +110,16 @@ EXPECTED: dict[str, tuple[int | None, tuple[int, ...], tuple[int, ...], tuple[in
 """Leader, ISR, ELR and LastKnownELR as docs/lab.md tells them of real Kafka, where tests/cluster holds them to it."""
 
 
-@pytest.mark.parametrize("name", INCIDENTS)
+def test_every_incident_of_partitions_is_played_here() -> None:
+    assert list(EXPECTED) == [name for name, incident in INCIDENTS.items() if incident.controllers == 1]
+
+
+def test_an_incident_of_the_quorum_needs_real_controllers(lab: SimulatedLab) -> None:
+    with pytest.raises(LabError, match="real Kafka"):
+        run_incident(lab, "quorum-lost")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
 def test_an_incident_ends_as_on_real_kafka(lab: SimulatedLab, name: str) -> None:
     report = run_incident(lab, name)
     states = lab.partitions(report.topic)
