@@ -196,6 +196,53 @@ def silence_of(source: Source) -> str | None:
     return source.controller_silence if isinstance(source, HearsController) else None
 
 
+class Over(Closes):
+    """A source over another one, which answers all that it does not answer itself."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        return self._source.taken_at_ms
+
+    @property
+    def controller_silence(self) -> str | None:
+        """See `HearsController`."""
+        return silence_of(self._source)
+
+    def cluster(self) -> Cluster:
+        return self._source.cluster()
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        self.cluster()  # which checks that both are of one cluster
+        return self._source.pages(selection, page_size=page_size, start=start)
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        return self._source.topic_configs(topics)
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        return self._source.replica_logs(partitions, lineage=lineage, progress=progress)
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """See `KnowsQuorums.quorums`."""
+        return quorums_of(self._source, partitions)
+
+    def forget(self) -> None:
+        self._source.forget()
+
+    def close(self) -> None:
+        self._source.close()
+
+
 LogFilter = Callable[[PartitionState], bool]
 
 

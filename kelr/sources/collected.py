@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection as Several
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from kelr.engine.words import agree, joined, plural, time_of_day
 from kelr.errors import RefusedError
@@ -20,20 +18,16 @@ from kelr.model import (
     LogUnavailable,
     LogUnavailableReason,
     PartitionState,
-    RecoveryQuorum,
     ReplicaLog,
     Selection,
-    TopicConfig,
     TopicPartition,
 )
 from kelr.sources.base import (
-    Page,
+    Over,
     Progress,
     Registrations,
     Source,
-    quorums_of,
     registrations_of,
-    silence_of,
 )
 from kelr.sources.disk.collection import LogDirectory, surely_unclean
 from kelr.sources.disk.files import NO_BROKER_EPOCH
@@ -75,7 +69,7 @@ _SILENT = frozenset(
 its disk was read."""
 
 
-class CollectedSource:
+class CollectedSource(Over):
     """Answers as `source` does, and tells the logs of replicas that it did not hear from collections.
 
     A live answer always wins. A collected log is used where it is of this very topic, and its broker is down and has
@@ -92,7 +86,7 @@ class CollectedSource:
     """
 
     def __init__(self, source: Source, collections: Sequence[Collection], *, believing: bool = False) -> None:
-        self._source = source
+        super().__init__(source)
         self._names = tuple(dict.fromkeys(one.name for one in collections))
         self.merged = merge(collections)
         """What the collections know together."""
@@ -107,14 +101,6 @@ class CollectedSource:
         """Directories (broker, path) of which a partition's reading is one of the two."""
         self._short: dict[tuple[int, str], set[TopicPartition]] = {}
         """Directories (broker, path) with logs that lack what others know to be committed, and of which partitions."""
-
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def taken_at_ms(self) -> int | None:
-        return self._source.taken_at_ms
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -146,27 +132,18 @@ class CollectedSource:
             )
 
     def cluster(self) -> Cluster:
-        cluster = self._source.cluster()
+        cluster = super().cluster()
         if not self._checked:
             _same_cluster(cluster.cluster_id, self.merged.cluster_id, self._names)
             self._checked = True
         return cluster
-
-    def pages(
-        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
-    ) -> Iterator[Page]:
-        self.cluster()
-        return self._source.pages(selection, page_size=page_size, start=start)
-
-    def topic_configs(self, topics: Several[str]) -> Mapping[str, TopicConfig]:
-        return self._source.topic_configs(topics)
 
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         """The source's answers; for a replica that it did not hear, what the collections hold."""
         cluster = self.cluster()
-        answers = self._source.replica_logs(partitions, lineage=lineage, progress=progress)
+        answers = super().replica_logs(partitions, lineage=lineage, progress=progress)
         if self.merged.logs:
             self._compare_disks({state.address for state in partitions}, cluster)
         for state in partitions if self.merged.logs else ():
@@ -177,15 +154,6 @@ class CollectedSource:
             if state.address in answers
         }
 
-    @property
-    def controller_silence(self) -> str | None:
-        """See `HearsController`."""
-        return silence_of(self._source)
-
-    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
-        """What the source tells of them."""
-        return quorums_of(self._source, partitions)
-
     def notes(self, address: TopicPartition) -> tuple[str, ...]:
         """What was odd, cut off or damaged on the disks that hold this partition; a sentence each."""
         found = self.merged.logs.get(address, ())
@@ -194,19 +162,7 @@ class CollectedSource:
     def forget(self) -> None:
         """Read the cluster anew at the next question. What was found out of a reading of a disk stays true of it."""
         self._registrations = None
-        self._source.forget()
-
-    def close(self) -> None:
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        self._source.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._source.__exit__(kind, error, trace)
+        super().forget()
 
     def _of_partition(
         self, state: PartitionState, answers: Sequence[LogAnswer], cluster: Cluster

@@ -20,6 +20,7 @@ def _text(_context: Context) -> str:
 _WORDS: Mapping[str, Callable[[Context], str]] = {
     "missing": lambda _: "this field is missing",
     "extra_forbidden": lambda _: "no such field",
+    "missing_keyword_only_argument": lambda _: "this field is missing",
     "unexpected_keyword_argument": lambda _: "no such field",
     "int_type": _whole_number,
     "int_parsing": _whole_number,

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kelr.errors import RefusedError
 from kelr.model import (
     Cluster,
-    LogAnswer,
     PartitionState,
     RecoveryQuorum,
-    Selection,
-    TopicConfig,
     TopicPartition,
 )
 from kelr.replay.image import MetadataImage
 from kelr.replay.quorum import QuorumTracker
 from kelr.replay.snapshots import cluster_of_image
-from kelr.sources.base import Closes, Page, Progress, Registrations, Source, silence_of
+from kelr.sources.base import Over, Progress, Registrations, Source
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.replaying import Moment, check_understood, replay, time_text
 
@@ -150,7 +147,7 @@ def _another_topic(on_record: PartitionState, state: PartitionState) -> bool:
     return None not in {on_record.topic_id, state.topic_id} and on_record.topic_id != state.topic_id
 
 
-class QuorumSource(Closes):
+class QuorumSource(Over):
     """Answers as `source` does, and tells quorums from a metadata log of the same cluster.
 
     Args:
@@ -172,7 +169,8 @@ class QuorumSource(Closes):
         progress: Progress | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._source, self._log, self._follows, self._on_close = source, log, follows, on_close
+        super().__init__(source)
+        self._log, self._follows, self._on_close = log, follows, on_close
         self._reader = QuorumReader(log, copied=not follows, progress=progress)
         self._checked = False
 
@@ -182,25 +180,12 @@ class QuorumSource(Closes):
         return self._source
 
     @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def taken_at_ms(self) -> int | None:
-        return self._source.taken_at_ms
-
-    @property
-    def controller_silence(self) -> str | None:
-        """See `HearsController`."""
-        return silence_of(self._source)
-
-    @property
     def warnings(self) -> Sequence[str]:
         """What was odd about the log, a sentence each."""
         return self._log.warnings
 
     def cluster(self) -> Cluster:
-        cluster = self._source.cluster()
+        cluster = super().cluster()
         if not self._checked:
             found, expected = self._log.cluster_id, cluster.cluster_id
             if found is not None and expected is not None and found != expected:
@@ -212,20 +197,6 @@ class QuorumSource(Closes):
             self._checked = True
         # A copy may be older than a cordon.
         return cluster.with_cordons(self._reader.cordons()) if self._follows else cluster
-
-    def pages(
-        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
-    ) -> Iterator[Page]:
-        self.cluster()
-        return self._source.pages(selection, page_size=page_size, start=start)
-
-    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
-        return self._source.topic_configs(topics)
-
-    def replica_logs(
-        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
-    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
-        return self._source.replica_logs(partitions, lineage=lineage, progress=progress)
 
     def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
         """See `KnowsQuorums.quorums`."""
@@ -241,11 +212,11 @@ class QuorumSource(Closes):
     def forget(self) -> None:
         if self._follows:
             self._reader.grows()
-        self._source.forget()
+        super().forget()
 
     def close(self) -> None:
         try:
-            self._source.close()
+            super().close()
         finally:
             if self._on_close is not None:
                 self._on_close()

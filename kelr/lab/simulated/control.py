@@ -12,7 +12,10 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from annotated_types import Ge, Le, Len
+from pydantic import ConfigDict, ValidationError, validate_call
 
 from kelr.errors import KelrError, LabError, UsageError
 from kelr.lab.simulated.api import CLUSTER, DENIED, SUPPORTED
@@ -21,59 +24,23 @@ from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.server import Server
 from kelr.lab.simulated.world import HOST, Denied
 from kelr.model import TopicPartition
+from kelr.model.fields import Count, Int32
+from kelr.model.numbers import MAX_INT32
 from kelr.simulation.running import RunningCluster
+from kelr.sources.field_problems import in_words
 
 # What can be done to a simulated cluster besides speaking Kafka's protocol with it: each verb by its name.
 
 
-# The arguments of a verb, as they came from outside: each is taken out as what it has to be, and none may be left.
-
-Arguments: TypeAlias = dict[str, Any]
-"""By name; what was read is gone from it."""
-_MOST = 2**31 - 1
-
-
-def number(arguments: Arguments, name: str, *, least: int = 0, default: int | None = None) -> int:
-    """A whole number from `least` to 2^31 - 1. Raises UsageError, as the others do."""
-    value = arguments.pop(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{name} is no whole number")
-    if not least <= value <= _MOST:
-        raise UsageError(f"{name} is {value}, outside {least} to {_MOST}")
-    return value
-
-
-def flag(arguments: Arguments, name: str) -> bool:
-    """True or false; false where nothing was said."""
-    value = arguments.pop(name, False)
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} is neither true nor false")
-    return value
-
-
-def text(arguments: Arguments, name: str) -> str:
-    """A text that is not empty."""
-    value = arguments.pop(name, None)
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"{name} is no text")
-    return value
-
-
-def one_of(arguments: Arguments, name: str, choices: tuple[str, ...]) -> str:
-    """One of these words, however its letters are written."""
-    given = text(arguments, name)
+def one_of(name: str, given: str, choices: tuple[str, ...]) -> str:
+    """One of these words, however its letters are written. Raises UsageError."""
     for choice in choices:
-        if choice.lower() == given.lower().replace("-", "_") or choice.lower() == given.lower():
+        if choice.lower() in {given.lower().replace("-", "_"), given.lower()}:
             return str(choice)
     raise UsageError(f"no {name} is called {given[:80]!r}", next_step=f"one of {', '.join(choices)}")
 
 
-def no_more(arguments: Arguments) -> None:
-    """Refuse what nobody asked for."""
-    if arguments:
-        raise UsageError(f"not an argument of this command: {', '.join(sorted(arguments))[:200]}")
-
-
+Text: TypeAlias = Annotated[str, Len(1)]
 Result: TypeAlias = dict[str, Any]
 _OPERATIONS = tuple(dict.fromkeys(operation for kind in SUPPORTED for operation in SUPPORTED[kind]))
 
@@ -96,9 +63,8 @@ class Operator:
     def running(self) -> RunningCluster:
         return self.server.world.running
 
-    def status(self, arguments: Arguments) -> Result:
+    def status(self) -> Result:
         """Everything that is not as in any other cluster."""
-        no_more(arguments)
         world, running = self.server.world, self.running
         brokers = world.brokers
         return {
@@ -131,64 +97,69 @@ class Operator:
 
     # Processes.
 
-    def kill(self, arguments: Arguments) -> Result:
+    def kill(self, *, broker: Int32, power_loss: bool = False) -> Result:
         """A process dies. With `power_loss` a broker's machine loses its power, whether the process runs or not: what
         was not flushed is gone."""
-        controller = self._controller(arguments)
-        if controller is not None:
-            self.server.world.kill_controller(controller)
-            return {}
-        broker, power_loss = self._broker(arguments), flag(arguments, "power_loss")
-        no_more(arguments)
-        if power_loss:
-            self.running.lose_cache(broker)
+        if self._is_controller(broker):
+            self.server.world.kill_controller(broker)
+        elif power_loss:
+            self.running.lose_cache(self._broker(broker))
             self._disk_changed(broker)
         else:
-            self.running.kill(broker)
+            self.running.kill(self._broker(broker))
         return {}
 
-    def stop(self, arguments: Arguments) -> Result:
+    def stop(self, *, broker: Int32) -> Result:
         """A controlled shutdown."""
-        return self._to_a_broker(arguments, self.running.stop)
+        self.running.stop(self._broker(broker))
+        return {}
 
-    def start(self, arguments: Arguments) -> Result:
+    def start(self, *, broker: Int32) -> Result:
         """A broker, or a controller, that is down starts."""
-        controller = self._controller(arguments)
-        if controller is not None:
-            self.server.world.start_controller(controller)
+        if self._is_controller(broker):
+            self.server.world.start_controller(broker)
             return {}
-        return self._to_a_broker(arguments, self._start)
+        if self._disks is not None:
+            self._disks.take_mark(self._broker(broker))
+        self.running.start(self._broker(broker))
+        return {}
 
-    def expire(self, arguments: Arguments) -> Result:
+    def expire(self, *, broker: Int32) -> Result:
         """The controller gives up on a broker now."""
-        return self._to_a_broker(arguments, self.running.expire)
+        self.running.expire(self._broker(broker))
+        return {}
 
-    def pause(self, arguments: Arguments) -> Result:
+    def pause(self, *, broker: Int32) -> Result:
         """A broker's process stands still."""
-        return self._to_a_broker(arguments, self.running.pause)
+        self.running.pause(self._broker(broker))
+        return {}
 
-    def go_on(self, arguments: Arguments) -> Result:
+    def go_on(self, *, broker: Int32) -> Result:
         """It goes on."""
-        return self._to_a_broker(arguments, self.running.go_on)
+        self.running.go_on(self._broker(broker))
+        return {}
 
-    def flush(self, arguments: Arguments) -> Result:
+    def flush(self, *, broker: Int32) -> Result:
         """A broker writes everything to its disk."""
-        return self._to_a_broker(arguments, self.running.flush)
+        self.running.flush(self._broker(broker))
+        return {}
 
-    def obstruct(self, arguments: Arguments) -> Result:
+    def obstruct(self, *, broker: Int32) -> Result:
         """A broker will register when it is started, and then die while it loads its logs."""
-        return self._to_a_broker(arguments, self.obstructed.add)
+        self.obstructed.add(self._broker(broker))
+        return {}
 
-    def clear(self, arguments: Arguments) -> Result:
+    def clear(self, *, broker: Int32) -> Result:
         """Undo `obstruct`."""
-        return self._to_a_broker(arguments, self.obstructed.discard)
+        self.obstructed.discard(self._broker(broker))
+        return {}
 
-    def cut(self, arguments: Arguments) -> Result:
+    def cut(self, *, broker: Int32, topic: Text, partition: Int32, batches: Count) -> Result:
         """A dead broker's log loses its last batches, and with them the mark of a clean shutdown."""
-        broker, address = self._broker(arguments), self._partition(arguments)
-        batches = number(arguments, "batches", least=1)
-        no_more(arguments)
-        world = self.server.world
+        self._broker(broker)
+        address, world = TopicPartition(topic, partition), self.server.world
+        if partition >= world.partitions(topic):
+            raise UsageError(f"the lab has no partition {address}")
         if self.running.runs(broker):
             raise LabError(f"broker {broker} runs", next_step="kill it before its log is cut")
         log = world.log(world.own(address), broker)
@@ -202,10 +173,9 @@ class Operator:
         self._disk_changed(broker)
         return {"from_offset": end, "to_offset": log.end}
 
-    def high_watermarks(self, arguments: Arguments) -> Result:
+    def high_watermarks(self, *, broker: Int32, topic: Text) -> Result:
         """A topic's high watermarks, as a broker knows them."""
-        broker, topic = self._broker(arguments), text(arguments, "topic")
-        no_more(arguments)
+        self._broker(broker)
         world = self.server.world
         logs = {
             partition: world.log(TopicPartition(topic, partition), broker)
@@ -215,34 +185,35 @@ class Operator:
 
     # The network.
 
-    def sever(self, arguments: Arguments) -> Result:
+    def sever(self, *, one: Int32, other: Int32) -> Result:
         """Two nodes do not reach each other any more."""
-        one, other = self._link(arguments)
-        no_more(arguments)
-        self.running.sever(one, other)
+        self.running.sever(*self._link(one, other))
         return {}
 
-    def heal(self, arguments: Arguments) -> Result:
+    def heal(self, *, one: Int32 | None = None, other: Int32 | None = None) -> Result:
         """They do again; without nodes, all do."""
-        link = self._link(arguments) if arguments else (None, None)
-        no_more(arguments)
-        self.running.heal(*link)
+        if (one is None) is not (other is None):
+            raise UsageError("a link has two nodes")
+        self.running.heal(*((None, None) if one is None or other is None else self._link(one, other)))
         return {}
 
-    def fault(self, arguments: Arguments) -> Result:
+    def fault(
+        self,
+        *,
+        kind: Text,
+        amount: Annotated[int, Ge(-1), Le(MAX_INT32)] = 0,
+        node: Int32 | None = None,
+        api: Text | None = None,
+        skip: Int32 = 0,
+        times: Count | None = None,
+        alone: bool = False,
+    ) -> Result:
         """A rule for what goes wrong from now on: after those that are there, or in their place."""
-        kind = one_of(arguments, "kind", tuple(FaultKind))
-        amount = number(arguments, "amount", least=-1, default=0)
-        node = None if arguments.get("node") is None else self._node(arguments, "node")
-        arguments.pop("node", None)
-        api = self._api(arguments)
-        skip = number(arguments, "skip", default=0)
-        times = None if arguments.get("times") is None else number(arguments, "times", least=1)
-        arguments.pop("times", None)
-        alone = flag(arguments, "alone")
-        no_more(arguments)
+        chosen = FaultKind(one_of("kind", kind, tuple(FaultKind)))
+        if node is not None:
+            self._node(node)
         try:
-            fault = Fault(FaultKind(kind), amount, node, api, skip, times)
+            fault = Fault(chosen, amount, node, self._api(api), skip, times)
         except ValueError as error:
             raise UsageError(str(error)) from None
         if alone:
@@ -250,50 +221,36 @@ class Operator:
         self.server.faults.rules.append(fault)
         return {}
 
-    def no_faults(self, arguments: Arguments) -> Result:
+    def no_faults(self) -> Result:
         """All rules are gone."""
-        no_more(arguments)
         self.server.faults.rules.clear()
         return {}
 
     # Permissions and time.
 
-    def deny(self, arguments: Arguments) -> Result:
+    def deny(self, *, kind: Text, operation: Text, name: Text | None = None) -> Result:
         """Clients may not do something."""
-        self.server.world.denied.add(self._denied(arguments))
+        self.server.world.denied.add(_denied(kind, operation, name))
         return {}
 
-    def allow(self, arguments: Arguments) -> Result:
+    def allow(self, *, kind: Text | None = None, operation: Text | None = None, name: Text | None = None) -> Result:
         """They may again; without an operation, everything."""
         denied = self.server.world.denied
-        if not arguments:
+        if kind is None and operation is None and name is None:
             denied.clear()
             return {}
-        wanted = self._denied(arguments)
+        wanted = _denied(kind or "", operation or "", name)
         if wanted not in denied:
             raise UsageError(f"{wanted.operation} was not denied on {wanted.name or f'every {wanted.kind}'}")
         denied.discard(wanted)
         return {}
 
-    def advance(self, arguments: Arguments) -> Result:
+    def advance(self, *, duration_ms: Int32) -> Result:
         """Turn a virtual clock."""
-        duration_ms = number(arguments, "duration_ms")
-        no_more(arguments)
         self.server.turn(duration_ms)
         return {"now_ms": self.server.clock.now_ms()}
 
     # Inside.
-
-    def _to_a_broker(self, arguments: Arguments, do: Callable[[int], object]) -> Result:
-        broker = self._broker(arguments)
-        no_more(arguments)
-        do(broker)
-        return {}
-
-    def _start(self, broker: int) -> None:
-        if self._disks is not None:
-            self._disks.take_mark(broker)
-        self.running.start(broker)
 
     def _disk_changed(self, broker: int) -> None:
         if self._disks is not None:
@@ -304,34 +261,26 @@ class Operator:
             self.running.kill(broker)
             self.server.look()
 
-    def _node(self, arguments: Arguments, name: str) -> int:
-        return self._known(number(arguments, name), self.server.world.nodes, "node")
+    def _node(self, node: int) -> int:
+        return self._known(node, self.server.world.nodes, "node")
 
-    def _broker(self, arguments: Arguments) -> int:
+    def _broker(self, broker: int) -> int:
         world = self.server.world
-        brokers = tuple(node for node in world.nodes if node not in world.controllers)
-        return self._known(number(arguments, "broker"), brokers, "broker")
+        return self._known(broker, tuple(node for node in world.nodes if node not in world.controllers), "broker")
 
-    def _controller(self, arguments: Arguments) -> int | None:
-        """The controller that is named in a broker's place; None for a broker, and where there is one controller, whose
-        end would be the cluster's."""
+    def _is_controller(self, node: int) -> bool:
+        """Whether a controller is named in a broker's place; not where there is one, whose end would be the
+        cluster's."""
         controllers = self.server.world.controllers
-        named = arguments.get("broker")
-        if len(controllers) == 1 or named not in controllers or isinstance(named, bool):
-            return None
-        found = number(arguments, "broker")
-        arguments.pop("power_loss", None)
-        no_more(arguments)
-        return found
+        return len(controllers) > 1 and node in controllers
 
     def _known(self, node: int, known: tuple[int, ...], what: str) -> int:
         if node not in known:
             raise UsageError(f"the lab has no {what} {node}", next_step=f"its {what}s are {', '.join(map(str, known))}")
         return node
 
-    def _link(self, arguments: Arguments) -> tuple[int, int]:
-        one, other = self._node(arguments, "one"), self._node(arguments, "other")
-        if one == other:
+    def _link(self, one: int, other: int) -> tuple[int, int]:
+        if self._node(one) == self._node(other):
             raise UsageError(f"node {one} has no link to itself")
         if {one, other} <= {*self.server.world.controllers}:
             raise UsageError(
@@ -340,29 +289,18 @@ class Operator:
             )
         return one, other
 
-    def _partition(self, arguments: Arguments) -> TopicPartition:
-        address = TopicPartition(text(arguments, "topic"), number(arguments, "partition"))
-        if address.partition >= self.server.world.partitions(address.topic):
-            raise UsageError(f"the lab has no partition {address}")
-        return address
-
-    def _api(self, arguments: Arguments) -> str | None:
-        if arguments.get("api") is None:
-            arguments.pop("api", None)
-            return None
+    def _api(self, api: str | None) -> str | None:
         nodes = self.server.world.nodes
         names = {api.name for node in (nodes[0], nodes[-1]) for api in self.server.apis_of(node).values()}
-        return one_of(arguments, "api", tuple(sorted(names)))
+        return None if api is None else one_of("api", api, tuple(sorted(names)))
 
-    def _denied(self, arguments: Arguments) -> Denied:
-        kind = one_of(arguments, "kind", tuple(DENIED))
-        operation = _operation_on(kind, one_of(arguments, "operation", _OPERATIONS))
-        name = None if arguments.get("name") is None else text(arguments, "name")
-        arguments.pop("name", None)
-        no_more(arguments)
-        if kind == "cluster" and name is not None:
-            raise UsageError("there is one cluster: it has no name")
-        return Denied(kind, operation, name)
+
+def _denied(kind: str, operation: str, name: str | None) -> Denied:
+    kind = one_of("kind", kind, tuple(DENIED))
+    operation = _operation_on(kind, one_of("operation", operation, _OPERATIONS))
+    if kind == "cluster" and name is not None:
+        raise UsageError("there is one cluster: it has no name")
+    return Denied(kind, operation, name)
 
 
 def _operation_on(kind: str, operation: str) -> str:
@@ -378,28 +316,14 @@ def _fault_document(fault: Fault) -> dict[str, Any]:
     return {**asdict(fault), "kind": str(fault.kind)}
 
 
-VERBS: Mapping[str, Callable[[Operator, Arguments], Result]] = {
-    "status": Operator.status,
-    "kill": Operator.kill,
-    "stop": Operator.stop,
-    "start": Operator.start,
-    "expire": Operator.expire,
-    "pause": Operator.pause,
-    "go-on": Operator.go_on,
-    "flush": Operator.flush,
-    "obstruct": Operator.obstruct,
-    "clear": Operator.clear,
-    "cut": Operator.cut,
-    "high-watermarks": Operator.high_watermarks,
-    "sever": Operator.sever,
-    "heal": Operator.heal,
-    "fault": Operator.fault,
-    "no-faults": Operator.no_faults,
-    "deny": Operator.deny,
-    "allow": Operator.allow,
-    "advance": Operator.advance,
+VERBS: Mapping[str, Callable[..., Result]] = {
+    name.replace("_", "-"): validate_call(config=ConfigDict(strict=True))(getattr(Operator, name))
+    for name in (
+        *("status", "kill", "stop", "start", "expire", "pause", "go_on", "flush", "obstruct", "clear", "cut"),
+        *("high_watermarks", "sever", "heal", "fault", "no_faults", "deny", "allow", "advance"),
+    )
 }
-"""``down`` is the channel's own: it ends the process."""
+"""By name; their arguments come from outside. ``down`` is the channel's own: it ends the process."""
 
 
 MOST_LINE_BYTES = 64 * 1024
@@ -475,7 +399,10 @@ def _perform(operator: Operator, verb: object, arguments: dict[str, Any]) -> dic
         )
     operator.server.time_passes()
     try:
-        return known(operator, arguments)
+        return known(operator, **arguments)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(f"{problem['loc'][-1]}: {in_words(problem)}"[:300]) from None
     finally:
         operator.server.look()
 
