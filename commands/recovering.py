@@ -313,8 +313,8 @@ def say_disks(output: Output, plan: Plan, now_ms: int) -> None:
     for broker, at_ms in sorted(read_at.items()):
         output.note(
             f"the plan is based on the disk of broker {broker}, read at {time_of_day(at_ms)},"
-            f" {length_of_time(now_ms - at_ms)} ago: if what was read was an older copy of it, or broker {broker} has"
-            " run since, stop, read its own disk again and plan again; --logs FILE compares a newer reading with the"
+            f" {length_of_time(now_ms - at_ms)} ago. If that was an older copy of it, or broker {broker} has run"
+            " since: stop, read its own disk again, and plan again. --logs FILE compares a newer reading with the"
             " plan's"
         )
 

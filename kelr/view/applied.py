@@ -63,9 +63,9 @@ def show_recheck(output: Output, checked: Checked, context: PlanContext) -> None
 
 
 def _changed(one: Difference) -> str:
-    """``leader planned none, now 1. Broker 1 came back and leads.``"""
-    planned, now = one.planned.rstrip("."), one.now.rstrip(".")
-    return f"{one.field} planned {planned}, now {now}.{f' {one.text[:1].upper()}{one.text[1:]}' if one.text else ''}"
+    """``Broker 1 came back and leads (leader: planned none, now 1).``"""
+    values = f"{one.field}: planned {one.planned.rstrip('.')}, now {one.now.rstrip('.')}"
+    return f"{one.text[:1].upper()}{one.text[1:].rstrip('.')} ({values})." if one.text else f"{values}."
 
 
 # The results.
@@ -105,12 +105,12 @@ def show_applied(
     screen = Screen(output)
     if applied:
         screen.say((_verdict(applied, exit_code), _style(applied)))
-        bad = [one for one in applied if not one.good]
-        _say_results(screen, bad, again=None if again is None else output.next_command(again))
+        bad, wide = [one for one in applied if not one.good], output.format is OutputFormat.WIDE
+        _say_results(screen, bad, wide=wide, again=None if again is None else output.next_command(again))
         for number, text in enumerate(_lost(plan, applied)):
             screen.say(text, label=f"{'' if number else 'Lost':<{_MARGIN}}")
         _say_disks_left(output, screen, plan, applied, context)
-        if output.format is OutputFormat.WIDE:
+        if wide:
             screen.blank()
             _say_rows(screen, applied)
     if as_stock:
@@ -126,6 +126,7 @@ def show_applied(
 
 
 _MARGIN = 12
+_MOST_DIFFERENCES = 3
 _LABELS = {
     ElectionResult.REFUSED: "Refused",
     ElectionResult.OTHER_LEADER: "Other",
@@ -172,11 +173,11 @@ def _style(applied: Sequence[Applied]) -> Style:
     return GOOD if all(one.good for one in applied) else BAD
 
 
-def _say_results(screen: Screen, applied: Sequence[Applied], *, again: str | None = None) -> None:
+def _say_results(screen: Screen, applied: Sequence[Applied], *, wide: bool = False, again: str | None = None) -> None:
     """What did not come out as planned, the partitions together of which the same is to be said."""
     groups: dict[tuple[ElectionResult, tuple[str, ...]], list[TopicPartition]] = {}
     for one in applied:
-        groups.setdefault((one.ended, tuple(_result(one))), []).append(one.address)
+        groups.setdefault((one.ended, tuple(_result(one, wide=wide))), []).append(one.address)
     for (ended, texts), where in groups.items():
         style = WARN if ended is ElectionResult.NOT_TRIED else BAD
         label = f"{_LABELS[ended]:<{_MARGIN}}"
@@ -187,9 +188,15 @@ def _say_results(screen: Screen, applied: Sequence[Applied], *, again: str | Non
         screen.command(again, label=f"{' ' * _MARGIN}Fix: ")
 
 
-def _result(one: Applied) -> Iterator[str]:
+def _result(one: Applied, *, wide: bool) -> Iterator[str]:
     if one.differences:
-        yield from map(_changed, one.differences)
+        # Where somebody else leads, most of the others follow from it.
+        most = 1 if any(other.field == "leader" for other in one.differences) else _MOST_DIFFERENCES
+        first = sorted(one.differences, key=lambda other: other.field != "leader")[: None if wide else most]
+        yield from map(_changed, first)
+        more = len(one.differences) - len(first)
+        if more:
+            yield f"{more} more {agree(more, 'difference', 'differences')}: -o wide"
         return
     leads = "" if one.leader in {None, one.wanted} else f" Broker {one.leader} leads, planned {one.wanted}."
     text = result_in_words(one).rstrip(".")

@@ -150,11 +150,12 @@ class _Page:
         for passed in (Passed.NO, Passed.NOT_YET, Passed.UNKNOWN):
             self._say(_LABELS[passed], (one for one in shown if one.passed is passed), _STYLES[passed])
         commands = dict.fromkeys(one.command for one in shown if one.command)
-        for number, command in enumerate(commands):
-            line = _completed(self._output, stock_connection, command)
+        lines = [_completed(self._output, stock_connection, command) for command in commands]
+        for number, line in enumerate(lines):
             self._screen.command(line, label=f"{'' if number else 'Fix':<{_MARGIN}}")
-        if following is not None:
-            self._screen.command(self._output.next_command(following), label=f"{'Next':<{_MARGIN}}")
+        next_command = None if following is None else self._output.next_command(following)
+        if next_command is not None and next_command not in lines:
+            self._screen.command(next_command, label=f"{'Next':<{_MARGIN}}")
 
     def lost(self) -> None:
         """What the elections lost, which no check mends."""

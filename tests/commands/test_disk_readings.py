@@ -23,7 +23,7 @@ def said(*logs: LogEvidence) -> str:
 def test_a_disk_is_named_with_the_age_of_its_oldest_reading() -> None:
     disk = LogEvidence(1, 20, source=LOG_DIRECTORY, read_at_ms=READ_AT_MS)
     text = said(disk, LogEvidence(2, 30, source="ListOffsets+Fetch", read_at_ms=READ_AT_MS))
-    assert text.startswith("the plan is based on the disk of broker 1, read at 14:03:10 UTC, 25 minutes ago:")
+    assert text.startswith("the plan is based on the disk of broker 1, read at 14:03:10 UTC, 25 minutes ago.")
     assert "broker 2" not in text
 
 

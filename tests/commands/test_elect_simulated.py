@@ -137,7 +137,7 @@ def test_what_changed_since_the_plan_is_named_and_the_rest_goes_on(
     assert ran.code == 6
     assert world.state(0).leader == 1
     assert "Not done: 0 of 1 leader elected, 1 refused. Exit code 6.\n" in ran.out
-    assert "leader planned none, now 1." in ran.out
+    assert "(leader: planned none, now 1)." in ran.out
 
 
 @pytest.mark.usefixtures("world")

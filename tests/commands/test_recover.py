@@ -285,7 +285,7 @@ def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kel
     ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 6
     assert ran.out.startswith("Not done: 0 of 4 leaders elected, 4 refused. Exit code 6.\n")
-    assert "leader planned none, now 1." in ran.out
+    assert "(leader: planned none, now 1)." in ran.out
     again = "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json"
     assert ran.out.count(f"Fix: {again} -b kafka-1:9092\n") == ran.out.count("kelr ") == 1
     assert leaders(world) == [1] * 4

@@ -32,8 +32,8 @@ def test_what_is_well_passes_every_check_once() -> None:
         (seen(live=frozenset({3})), NOT_YET, "2 is the leader on record (leader epoch 5), and its broker is not live"),
         (WELL, YES, "2 leads, in leader epoch 5"),
         # The preferred leader took over afterwards, with everything that the plan was to keep.
-        (seen(state={"leader": 3}), YES, "3 leads (leader epoch 5), and 2 was to lead: its log holds all of 2's"),
-        (seen(state={"leader": 3}, logs=(log(3, (2, 116), (5, 140)), log(2, *LINEAGE))), NO, "goes on from 116"),
+        (seen(state={"leader": 3}), YES, "3 leads (leader epoch 5), planned 2: its log holds all of 2's"),
+        (seen(state={"leader": 3}, logs=(log(3, (2, 116), (5, 140)), log(2, *LINEAGE))), NO, "has them up to 116"),
         (seen(state={"leader": 3, "isr": (3,)}), NOT_YET, "nothing that 2 held is missing, but 2 is not in the ISR"),
         (seen(state={"leader": 3, "isr": (3,)}, live=frozenset({3})), NOT_YET, "in the ISR: its broker is not live"),
         (seen(state={"leader": 3}, logs=(LogUnavailable(3, LogUnavailableReason.TIMED_OUT),)),
@@ -101,7 +101,7 @@ def test_an_order_without_replicas_that_had_to_leave_is_as_planned() -> None:
         ((), WELL.logs, YES, "no replica had anything to give up"),
         ((Truncation(3, 110, 6),), WELL.logs, YES, "3 gave up its log from 110 on"),
         ((Truncation(3, 110, 6),), (log(3, *STRAYED), log(2, *LINEAGE)), NOT_YET, "diverges from the leader's at 110"),
-        ((Truncation(1, 110, 6),), WELL.logs, YES, "no live replica had anything to give up; 1 is not live: 6 offsets"),
+        ((Truncation(1, 110, 6),), WELL.logs, YES, "to give up; 1 is not live: it truncates 6 offsets"),
         (
             (Truncation(3, 110, 6),),
             (LogUnavailable(3, LogUnavailableReason.STALE, "old"), log(2, *LINEAGE)),

@@ -7,7 +7,7 @@ import io
 import json
 from dataclasses import replace
 
-from kelr.model import Applied, ElectionResult, Plan
+from kelr.model import Applied, Difference, ElectionResult, Plan
 from kelr.view.applied import show_applied
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
@@ -30,7 +30,8 @@ def shown(
 
 RESULT_LINES = [
     "Partly done: 1 of 3 leaders elected, 1 refused, 1 leaderless. Exit code 7.",
-    "Refused     orders:1: leader planned none, now 1. Broker 1 came back and leads.",
+    "Refused     orders:1: Broker 1 came back and leads (leader: planned none, now",
+    "            1).",
     "Leaderless  payments:0: No leader elected (ELIGIBLE_LEADERS_NOT_AVAILABLE).",
     "Lost        orders:0: None.",
     "            UNKNOWN on payments:0: an election that was asked for may have come",
@@ -60,7 +61,7 @@ def test_results_as_kafkas_own_tool_says_them() -> None:
 
 def test_wide_has_a_row_for_each() -> None:
     out, _ = shown(MIXED, *RESULTS, format=OutputFormat.WIDE)
-    assert out.splitlines()[7:11] == [
+    assert out.splitlines()[8:12] == [
         "PARTITION   RESULT     WANTED  LEADER  EPOCH",
         "orders:0    done            2       2      8  elected",
         "orders:1    refused         3       1      9  not begun: cluster changed since the plan",
@@ -125,3 +126,25 @@ def test_csv_has_how_each_ended() -> None:
     out, _ = shown(MIXED, *RESULTS, format=OutputFormat.CSV)
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["ended"] for row in rows] == ["done", "refused", "", "", "", "no-leader"]
+
+
+def test_what_follows_from_another_leader_is_told_on_demand() -> None:
+    """One refused partition took 14 lines, the leader that explains them all among them."""
+    moved = Difference("leader", "none", "3", "broker 3 leads now")
+    others = tuple(Difference(name, "1", "2", f"{name} has changed") for name in ("leader_epoch", "isr", "elr", "loss"))
+
+    def refused(*differences: Difference, format: OutputFormat = OutputFormat.TABLE) -> list[str]:
+        one = replace(RESULTS[1], differences=differences)
+        return [line.strip() for line in shown(MIXED, one, format=format)[0].splitlines()]
+
+    assert refused(*others, moved)[1:3] == [
+        "Refused     orders:1: Broker 3 leads now (leader: planned none, now 3).",
+        "4 more differences: -o wide",
+    ]
+    assert refused(*others)[1:5] == [
+        "Refused     orders:1: Leader_epoch has changed (leader_epoch: planned 1, now 2).",
+        "Isr has changed (isr: planned 1, now 2).",
+        "Elr has changed (elr: planned 1, now 2).",
+        "1 more difference: -o wide",
+    ]
+    assert "more difference" not in " ".join(refused(*others, moved, format=OutputFormat.WIDE))

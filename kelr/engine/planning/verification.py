@@ -110,14 +110,14 @@ def _other_leader(planned: PlannedElection, state: PartitionState, seen: Seen, l
     leader = state.leader
     assert leader is not None
     kept, held = kept_up_to(planned, logs.heard.get(leader)), planned_log_end(planned)
-    words = f"{leader} leads (leader epoch {state.leader_epoch}), and {planned.elect} was to lead"
+    words = f"{leader} leads (leader epoch {state.leader_epoch}), planned {planned.elect}"
     if kept is None or held is None:
         silence = silence_of(logs, leader)
         passed = Passed.UNKNOWN if silence is None else silence[0]
         text = f"{words}; whether it holds what {planned.elect} held cannot be told from its log"
         return finding_of(planned, Check.LEADER, passed, text, f"kelr log-info --lineage {planned.address}")
     if kept < held:
-        text = f"{words}: of the {held} offsets that the plan was to keep, its log goes on from {kept}"
+        text = f"{words}: the plan was to keep offsets up to {held}; its log has them up to {kept}"
         return finding_of(planned, Check.LEADER, Passed.NO, text, f"kelr log-info --lineage {planned.address}")
     if planned.elect not in state.isr:
         down = "" if planned.elect in seen.live else ": its broker is not live"

@@ -112,7 +112,11 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
             passed, text = _came_back(planned, replica, state.leader, logs, seen.saved.whole.get(replica))
             worst = max(worst, passed, key=_WORSE.index)
             texts.append(text)
-    remarks = [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
+    remarks = [
+        f"{one.replica} is not live: it truncates {plural(one.offsets, 'offset')} from {one.from_offset} on when it"
+        " returns"
+        for one in later
+    ]
     unread = planned.loss.unheard
     saved = [one for one in away if one in seen.saved.whole]
     for replicas, why in (
@@ -171,10 +175,6 @@ def _of_unknown_tails(replicas: list[int], why: str) -> str:
         f"the {logs} of {brokers(replicas)} {agree(len(replicas), 'was', 'were')} {why}: what only {disks}"
         f" {agree(len(replicas), 'holds', 'hold')} is lost when {returns}, unless saved first"
     )
-
-
-def _gives_up(truncation: Truncation) -> str:
-    return f"{plural(truncation.offsets, 'offset')} from {truncation.from_offset} on go"
 
 
 def _cut(truncation: Truncation, leader: int, logs: KnownLogs) -> tuple[Passed, str]:
