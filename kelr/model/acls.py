@@ -147,15 +147,15 @@ _VERIFY = (
     RequiredAcl(
         AclResource.GROUP,
         AclOperation.DESCRIBE,
-        "what consumer groups have committed",
+        "what consumer groups have committed, and whether their coordinators are ready (groups `kelr-probe-N`)",
         _GROUPS,
         _FOUND,
-        only="where there are consumer groups",
+        only="where there are consumer groups, or have been",
     ),
     RequiredAcl(
         _T,
         AclOperation.DESCRIBE,
-        "whether the groups' coordinators are there",
+        "which brokers coordinate the groups",
         _GROUPS,
         _FOUND,
         name="__consumer_offsets",

@@ -460,8 +460,7 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (
             AclResource.GROUP,
             AclOperation.DESCRIBE,
-        ): f"UNKNOWN groups of {VERIFIED}:0: what group {GROUP} committed could"
-        " not be read: GROUP_AUTHORIZATION_FAILED (needs DESCRIBE on the group)",
+        ): " of __consumer_offsets (needs DESCRIBE on the group)",
         (_T, AclOperation.DESCRIBE): "there may be groups that were not seen: __consumer_offsets:"
         " TOPIC_AUTHORIZATION_FAILED (needs DESCRIBE on topic __consumer_offsets)",
         (AclResource.TRANSACTIONAL_ID, AclOperation.DESCRIBE): "whether its producer is alive is not known: no"

@@ -11,6 +11,7 @@ import pytest
 
 from kelr.model import TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
+from kelr.sources.live.coordinators import Coordinators, names_in
 from kelr.sources.live.groups import GROUPS_A_REQUEST, GroupReader
 from kelr.sources.live.transport import Dialogue, Failure, FailureKind, Pause
 from tests.still_ground import StillGround
@@ -20,6 +21,9 @@ NOT_COORDINATOR, LOADING, NOT_AVAILABLE = 16, 14, 15
 SILENT = Failure(FailureKind.TIMED_OUT, "no answer in time")
 DEAD = Failure(FailureKind.UNREACHABLE, "connection refused")
 TOO_OLD = Failure(FailureKind.UNSUPPORTED, "no version in common")
+PARTITIONS_OF_OFFSETS = 3
+PROBES = {name: partition for partition, name in names_in(PARTITIONS_OF_OFFSETS).items()}
+"""The groups that are asked for to learn whether a coordinator is ready: to the partition of __consumer_offsets."""
 
 
 @dataclass
@@ -38,6 +42,14 @@ class Brokers:
     """Which broker lists a group that another one coordinates by now."""
     types: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     partition_errors: Mapping[TopicPartition, int] = field(default_factory=dict)
+    led: dict[int, int] = field(default_factory=lambda: {0: 1, 1: 2, 2: 1})
+    """Who leads the partitions of __consumer_offsets."""
+    missing: Unread | None = None
+    """Why some of them have no leader."""
+    not_ready: list[Mapping[int, int]] = field(default_factory=list)
+    """What partitions of __consumer_offsets answer in place of offsets, each time that 1 is asked; the last goes on."""
+    probed: int = 0
+    """How often 1 was asked whether it is ready."""
     operations: int = 1 << 8
     newest: Mapping[str, int] = field(default_factory=dict)
     """The newest version of a request that these brokers know."""
@@ -47,15 +59,16 @@ class Brokers:
 
     def exchange(self, node: Any, request: Any, **_timeout: float | None) -> Any:
         name = request.name
-        self.asked.append(f"{name} {node}")
+        probes = _is_probe(request)
+        if not probes:
+            self.asked.append(f"{name} {node}")
         newest = self.newest.get(name, 99)
         low = request.min_version or 0
         if low > newest:
             return TOO_OLD
         answers: dict[str, Callable[[Any, Any], Any]] = {
             "ListGroups": self._list,
-            "OffsetFetch": self._fetch,
-            "FindCoordinator": self._find,
+            "OffsetFetch": self._probe if probes else self._fetch,
             "DescribeCluster": lambda _node, _request: Answer(
                 error_code=0, cluster_authorized_operations=self.operations
             ),
@@ -121,16 +134,37 @@ class Brokers:
             )
         return Answer(name=topic.name, partitions=partitions)
 
-    def _find(self, _node: int, request: Any) -> Any:
-        asked = request.message
-        if asked.coordinator_keys:
-            found = [Answer(key=key, node_id=self.where.get(key, 1), error_code=0) for key in asked.coordinator_keys]
-            return Answer(coordinators=found)
-        return Answer(node_id=self.where.get(asked.key, 1), error_code=0)
+    def _probe(self, node: int, request: Any) -> Any:
+        """Of a group that nobody has: an answer without offsets once its partition is ready."""
+        if node in self.fetches:
+            return self.fetches[node]
+        if node == 1:
+            self.probed += 1
+        at = min(self.probed, len(self.not_ready)) - 1
+        errors = self.not_ready[at] if at >= 0 else {}
+        many = request.max_version != 7
+        assert request.message.require_stable
+        found = []
+        for one in request.message.groups if many else [request.message]:
+            partition = PROBES[one.group_id]
+            error = errors.get(partition, 0) if self.led[partition] == node else NOT_COORDINATOR
+            topics = [] if error else [self._topic(topic, (-1, -1)) for topic in one.topics]
+            found.append(Answer(group_id=one.group_id, error_code=error, topics=topics))
+        return Answer(groups=found) if many else found[0]
+
+    def coordinators(self) -> Coordinators:
+        return Coordinators("__consumer_offsets", PARTITIONS_OF_OFFSETS, dict(self.led), self.missing)
+
+
+def _is_probe(request: Any) -> bool:
+    if request.name != "OffsetFetch":
+        return False
+    asked = request.message
+    return (asked.group_id if request.max_version == 7 else asked.groups[0].group_id) in PROBES
 
 
 def read(brokers: Brokers, *partitions: TopicPartition) -> CommittedOffsets | Unread:
-    reader = GroupReader(brokers, (2, 1), timeout_s=1)  # type: ignore[arg-type]
+    reader = GroupReader(brokers, (2, 1), brokers.coordinators, timeout_s=1)  # type: ignore[arg-type]
     return reader.read(partitions or (AT,))
 
 
@@ -182,12 +216,62 @@ def test_a_topic_that_may_not_be_read_is_said_beside_its_groups_other_offsets() 
     assert found.offsets == {AT: (CommittedOffset("a", 7, None),)}
 
 
-@pytest.mark.parametrize("newest", [{}, {"FindCoordinator": 3}])
-def test_a_coordinator_that_moved_is_found(newest: Mapping[str, int]) -> None:
-    brokers = Brokers({"a": (7, 1), "b": (8, 1)}, where={"a": 2}, listed_by={"a": 1}, newest=newest)
+def moved(brokers: Brokers) -> Brokers:
+    """The same brokers, whose lists tell who coordinates by the time that they are asked again."""
+
+    def move(seconds: float) -> None:
+        StillGround.sleep(brokers.ground, seconds)
+        brokers.listed_by = {}
+
+    brokers.ground.sleep = move  # type: ignore[method-assign]
+    return brokers
+
+
+def test_a_coordinator_that_moved_is_found() -> None:
+    brokers = moved(Brokers({"a": (7, 1), "b": (8, 1)}, where={"a": 2}, listed_by={"a": 1}))
     found = read_all(brokers)
-    assert (found.unread, [one.group for one in found.offsets[AT]]) == ({}, ["a", "b"])
-    assert "FindCoordinator 1" in brokers.asked
+    assert (found.unread, found.not_listed, [one.group for one in found.offsets[AT]]) == ({}, None, ["a", "b"])
+
+
+def test_of_two_brokers_that_list_a_group_neither_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers({"a": (7, 1)})
+    monkeypatch.setattr(brokers, "_list", lambda *_asked: Answer(error_code=0, groups=[brokers._listed("a")]))
+    moving = Unread("two brokers list it: its coordinator has moved", passing=True)
+    assert read_all(brokers).unread == {"a": moving}
+
+
+LOADS = {0: LOADING, 2: LOADING}
+
+
+@pytest.mark.parametrize(
+    ("not_ready", "why"),
+    [
+        # A broker that leads a partition and has not begun to load it, or whose newest commits wait for min ISR.
+        ([{2: NOT_COORDINATOR}], "NOT_COORDINATOR for partition 2"),
+        ([LOADS], "COORDINATOR_LOAD_IN_PROGRESS for partitions 0, 2"),
+        ([{0: 30, 2: 30}], "GROUP_AUTHORIZATION_FAILED for partitions 0, 2"),
+    ],
+)
+def test_a_coordinator_that_may_not_know_all_its_groups_is_not_taken_to_have_none(
+    not_ready: list[Mapping[int, int]], why: str
+) -> None:
+    acl, passing = ("DESCRIBE on the group", False) if "AUTHOR" in why else ("", True)
+    found = read_all(Brokers({"a": (7, 1)}, not_ready=not_ready))
+    assert found.not_listed == Unread(f"broker 1: {why} of __consumer_offsets", acl, passing)
+    assert found.offsets == {AT: (CommittedOffset("a", 7, 1),)}  # a lower bound, which may be misplaced already
+
+
+@pytest.mark.parametrize("not_ready", [[LOADS, {}], [{}, LOADS, {}]])
+def test_a_coordinator_is_asked_again_until_it_was_ready_before_and_after(not_ready: list[Mapping[int, int]]) -> None:
+    brokers = Brokers({"a": (7, 1)}, not_ready=not_ready)
+    assert read_all(brokers) == CommittedOffsets({AT: (CommittedOffset("a", 7, 1),)}, 1)
+    assert brokers.asked.count("ListGroups 1") == 2
+
+
+def test_a_partition_of_the_groups_without_a_leader_is_said_at_once() -> None:
+    missing = Unread("partitions 1 of __consumer_offsets have no leader", passing=True)
+    brokers = Brokers({"a": (7, 1)}, led={0: 1, 2: 1}, missing=missing)
+    assert (read_all(brokers).not_listed, brokers.ground.slept) == (missing, [])
 
 
 def test_a_coordinator_that_stays_away_is_asked_until_the_time_is_up() -> None:
@@ -268,5 +352,5 @@ def test_where_no_group_can_be_listed_that_is_the_answer(told: Any, expected: Un
 
 def test_without_partitions_nobody_is_asked() -> None:
     brokers = Brokers({"a": (1, 1)})
-    reader = GroupReader(brokers, (1, 2), timeout_s=1)  # type: ignore[arg-type]
+    reader = GroupReader(brokers, (1, 2), brokers.coordinators, timeout_s=1)  # type: ignore[arg-type]
     assert (reader.read(()), brokers.asked) == (CommittedOffsets(), [])

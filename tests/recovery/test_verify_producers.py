@@ -11,11 +11,15 @@ import pytest
 
 from kelr.model import TopicPartition
 from kelr.model.afterwards import Coordinated, OpenTransaction, Unread
+from kelr.sources.live.coordinators import Coordinators, names_in
 from kelr.sources.live.producers import ProducerReader
 from kelr.sources.live.transport import Dialogue, Failure, FailureKind
 
 AT = TopicPartition("orders", 1)
 NO_AUTHORIZER, AUTHORIZED = 54, 0
+NOT_FOUND, NOT_COORDINATOR, LOADING = 105, 16, 14
+PROBE = names_in(1)[0]
+"""The id that is asked for to learn whether 1 has loaded its partition."""
 
 
 def producer(start: int, producer_id: int = 7, epoch: int = 1) -> Answer:
@@ -46,10 +50,14 @@ class Brokers:
     """DescribeProducers' error of the partition."""
     listing: Mapping[Any, Any] = field(default_factory=dict)
     """What a broker answers to ListTransactions in place of a list: an error code, or a Failure."""
+    probed: list[int | Failure] = field(default_factory=list)
+    """What 1 answers of an id that nobody has, each time that it is asked; the last goes on: not found unless told."""
     asked: list[str] = field(default_factory=list)
 
     def exchange(self, node: Any, request: Any, **_timeout: float | None) -> Any:
         name = request.name
+        if name == "DescribeTransactions" and PROBE in request.message.transactional_ids:
+            return self._described(node, request.message.transactional_ids)
         self.asked.append(f"{name} {node}")
         answers: dict[str, Callable[[Any], Any]] = {
             "DescribeProducers": self._producers,
@@ -76,6 +84,13 @@ class Brokers:
         partition = Answer(partition_index=1, error_code=self.error, active_producers=found)
         return Answer(topics=[Answer(name="orders", partitions=[partition])])
 
+    def _described(self, _node: Any, ids: Sequence[str]) -> Any:
+        told = (self.probed.pop(0) if len(self.probed) > 1 else self.probed[0]) if self.probed else NOT_FOUND
+        if isinstance(told, Failure):
+            return told
+        states = [Answer(transactional_id=PROBE, error_code=told)]
+        return Answer(transaction_states=states + [self.coordinated for one in ids if one == "tx"])
+
     def _listed(self, node: Any) -> Any:
         told = self.listing.get(node)
         if isinstance(told, Failure):
@@ -86,7 +101,9 @@ class Brokers:
 
 
 def read(brokers: Brokers, *, missing: Unread | None = None) -> Any:
-    reader = ProducerReader(brokers, (1, 2), timeout_s=1, coordinators_missing=missing)  # type: ignore[arg-type]
+    """What is open, of a cluster whose one partition of __transaction_state is led by 1."""
+    coordinators = Coordinators("__transaction_state", 1, {0: 1}, missing)
+    reader = ProducerReader(brokers, (1, 2), coordinators=coordinators, timeout_s=1)  # type: ignore[arg-type]
     return reader.read({AT: 2})[AT]
 
 
@@ -174,3 +191,30 @@ def test_a_leader_that_does_not_tell_is_said(error: int, acl: str, passing: bool
     found = read(Brokers([[]], error=error))
     assert isinstance(found, Unread)
     assert (found.acl, found.passing) == (acl, passing)
+
+
+@pytest.mark.parametrize(
+    ("probed", "why"),
+    [
+        ([NOT_COORDINATOR], "NOT_COORDINATOR"),  # it has not begun to load, and lists nothing without an error
+        ([LOADING, NOT_FOUND], "COORDINATOR_LOAD_IN_PROGRESS"),  # what it listed may be of before
+        ([NOT_FOUND, NOT_COORDINATOR], "NOT_COORDINATOR"),  # it may have given up the partition before it listed
+        ([Failure(FailureKind.TIMED_OUT, "no answer in time")], "no answer in time"),
+    ],
+)
+def test_what_a_coordinator_does_not_list_before_it_is_loaded_is_not_forgotten(
+    probed: list[int | Failure], why: str
+) -> None:
+    one = only(read(Brokers([[producer(130)]], probed=probed)))
+    told = Unread(f"broker 1: {why} for partition 0 of __transaction_state", passing=True)
+    assert (one.coordinated, one.unread) == (Coordinated.UNKNOWN, told)
+
+
+def test_what_a_list_names_and_the_description_leaves_out_is_not_forgotten() -> None:
+    brokers = Brokers([[producer(130)]], known())
+    brokers.coordinated.transactional_id = "other"  # type: ignore[union-attr]
+    one = only(read(brokers))
+    assert (one.coordinated, one.unread) == (
+        Coordinated.UNKNOWN,
+        Unread("the coordinator's answer leaves it out"),
+    )

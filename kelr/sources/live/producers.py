@@ -5,6 +5,9 @@ DescribeTransactions where one is found, and for those that look forgotten Descr
 arrived in between must not be taken for a lost one. (KIP-664; kafka-transactions.sh find-hanging asks the same, and
 lets whatever is younger than transaction.max.timeout.ms alone instead of asking again.)
 
+A coordinator lists nothing of a partition of __transaction_state that it has not begun to load, without an error; so a
+made-up id of each of its partitions is described before and after (`kelr.sources.live.coordinators`).
+
 A coordinator lists only what the principal may DESCRIBE and says nothing of the rest, so that silence is taken for
 knowledge only where the cluster has no authorizer.
 """
@@ -18,6 +21,7 @@ from typing import Any
 from kelr.model import TopicPartition
 from kelr.model.afterwards import Coordinated, OpenTransaction, Transactions, Unread
 from kelr.protocol.error_codes import error_name
+from kelr.sources.live.coordinators import Coordinators
 from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC
 from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, NodeId, Request, Transport
 
@@ -26,6 +30,7 @@ _TRANSACTION_UNAUTHORIZED = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 _NOT_FOUND = "TRANSACTIONAL_ID_NOT_FOUND"
 _NO_AUTHORIZER = "SECURITY_DISABLED"
 _ENDING = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+_LEFT_OUT = Unread("the coordinator's answer leaves it out")
 _ANY = 1
 _MATCH_ANY = 1
 
@@ -56,8 +61,7 @@ class ProducerReader:
 
     Args:
         live: brokers that are registered and not fenced: each may be a coordinator.
-        coordinators_missing: why some transactions have no coordinator now (a partition of __transaction_state without
-            a leader); None where each has one.
+        coordinators: who leads the partitions of __transaction_state.
     """
 
     def __init__(
@@ -66,12 +70,12 @@ class ProducerReader:
         live: Iterable[int],
         *,
         timeout_s: float,
-        coordinators_missing: Unread | None = None,
+        coordinators: Coordinators,
     ) -> None:
         self._transport = transport
         self._live = sorted(live)
         self._timeout_s = timeout_s
-        self._coordinators_missing = coordinators_missing
+        self._coordinators = coordinators
 
     def read(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Transactions]:
         """The open transactions of each partition, asked of its leader."""
@@ -79,7 +83,7 @@ class ProducerReader:
         producers = sorted({one.producer_id for found in first.values() for one in _transactions(found)})
         if not producers:
             return first
-        listed = self._coordinators(producers)
+        listed = self._listed(producers)
         judged = {address: _judged(address, found, listed) for address, found in first.items()}
         doubtful = {address: leaders[address] for address, found in judged.items() if _forgotten(found)}
         again = self._open(doubtful) if doubtful else {}
@@ -95,10 +99,16 @@ class ProducerReader:
             found.update(answer)
         return found
 
-    def _coordinators(self, producers: Sequence[int]) -> Listed:
-        answers = self._transport.run({broker: _listing(producers, self._timeout_s) for broker in self._live})
+    def _listed(self, producers: Sequence[int]) -> Listed:
+        probes = self._coordinators.probes()
+        answers = self._transport.run(
+            {
+                broker: _listing(producers, self._coordinators, probes.get(broker, {}), self._timeout_s)
+                for broker in self._live
+            }
+        )
         known: dict[int, Known | Unread] = {}
-        incomplete = self._coordinators_missing
+        incomplete = self._coordinators.missing
         for broker, listed in answers.items():
             known.update(listed.known)
             if listed.incomplete is not None:
@@ -140,8 +150,25 @@ def _asking(
     return hold
 
 
-def _listing(producers: Sequence[int], timeout_s: float) -> Callable[[], Dialogue[Listed]]:
+def _listing(
+    producers: Sequence[int], coordinators: Coordinators, probes: Mapping[str, int], timeout_s: float
+) -> Callable[[], Dialogue[Listed]]:
+    def describe(ids: Iterable[str]) -> Dialogue[Mapping[str, Known | Unread]]:
+        wanted = sorted({*ids, *probes})
+        if not wanted:
+            return {}
+        answer = yield Ask(_describe_transactions(wanted), timeout_s)
+        if isinstance(answer, Failure):
+            return dict.fromkeys(wanted, _failed(answer))
+        return {one.transactional_id: _known(one) for one in answer.transaction_states}
+
+    def not_ready(described: Mapping[str, Known | Unread]) -> Unread | None:
+        found = {number: described.get(name, _LEFT_OUT) for name, number in probes.items()}
+        unread = {number: one for number, one in found.items() if isinstance(one, Unread) and one.error != _NOT_FOUND}
+        return coordinators.not_ready(unread)
+
     def hold() -> Dialogue[Listed]:
+        incomplete = not_ready((yield from describe(())))
         answer = yield Ask(_list_transactions(producers), timeout_s)
         if isinstance(answer, Failure):
             return Listed({}, _failed(answer))
@@ -149,12 +176,9 @@ def _listing(producers: Sequence[int], timeout_s: float) -> Callable[[], Dialogu
         if error != NONE:
             return Listed({}, Unread(error, passing=error in RETRIABLE))
         ids = {one.transactional_id: one.producer_id for one in answer.transaction_states}
-        if not ids:
-            return Listed({})
-        answer = yield Ask(_describe_transactions(sorted(ids)), timeout_s)
-        if isinstance(answer, Failure):
-            return Listed(dict.fromkeys(ids.values(), _failed(answer)))
-        return Listed({ids[one.transactional_id]: _known(one) for one in answer.transaction_states})
+        described = yield from describe(ids)
+        known = {producer: described.get(one, _LEFT_OUT) for one, producer in ids.items()}
+        return Listed(known, incomplete or not_ready(described))
 
     return hold
 

@@ -24,7 +24,9 @@ from kelr.protocol.messages import (
 )
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.afterwards import LiveAfterwards
+from kelr.sources.live.coordinators import names_in
 from kelr.sources.live.source import LiveSource
+from kelr.sources.live.transport import Request
 from tests.lab.simulated.asking import ask, name, world
 
 NO_COORDINATOR, NOT_THIS_ONE = "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"
@@ -134,3 +136,19 @@ def test_kelr_reads_that_there_are_no_transactions_and_no_groups() -> None:
             assert after.open_transactions(states) == dict.fromkeys(addresses, ())
             committed = after.committed_offsets(addresses)
     assert committed == CommittedOffsets()
+
+
+def test_where_kafkas_own_topics_are_there_their_leaders_have_loaded_them() -> None:
+    """So that kelr, which asks before it believes that there is no group, believes it."""
+    replicas = ((1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 3, 2))
+    made = [events.TopicCreated(topic, replicas) for topic in ("orders", "__consumer_offsets", "__transaction_state")]
+    with SimulatedServer(SimulatedSpec(rules="elr-4.3")) as server:
+        server.inside(lambda cluster: [cluster.running.ask(one) for one in made])
+        with LiveSource(ConnectionSettings.read(server.bootstrap_servers)) as source:
+            committed = LiveAfterwards(source).committed_offsets([TopicPartition("orders", 0)])
+            transport, _ = source.connection()
+            asked = Request("DescribeTransactions", {"transactional_ids": [names_in(4)[3]]})
+            answers: list[Any] = [transport.exchange(node, asked, timeout_s=5) for node in (1, 2, 3)]
+    assert committed == CommittedOffsets()
+    told = [name(one.error_code) for answer in answers for one in answer.transaction_states]
+    assert told == ["TRANSACTIONAL_ID_NOT_FOUND", NOT_THIS_ONE, NOT_THIS_ONE]

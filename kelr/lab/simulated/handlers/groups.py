@@ -1,12 +1,16 @@
 """What asks for consumer groups, transactions and ACLs: there are none.
 
-A node answers as one of a Kafka cluster that never had a group or a transaction: there is no coordinator for any, and
-nothing to list. Of producers it tells nothing; that of an idempotent one Kafka would list.
+A node answers as one of a Kafka cluster that never had a group or a transaction: there is nothing to list, and no
+coordinator for any. Where Kafka's own topics are there all the same (a cluster made of a snapshot), whoever leads a
+partition has loaded it and found nothing in it; FindCoordinator and DescribeGroups, which kelr does not send, know no
+coordinator even then. Of producers it tells nothing; that of an idempotent one Kafka would list.
 
-Source: KafkaApis, GroupCoordinatorService and TransactionCoordinator of Apache Kafka 4.3, without their topics.
+Source: KafkaApis, GroupCoordinatorService and TransactionCoordinator of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from kelr.lab.simulated.api import CLUSTER, DENIED, TOPIC, Api, Call, Message, Nodes, Problem, code, words, wrong_name
 from kelr.model import TopicPartition
@@ -28,11 +32,14 @@ from kelr.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from kelr.sources.live.coordinators import CONSUMER_OFFSETS, TRANSACTION_STATE, partition_of
 
 _MANY_KEYS = 4
 """The first version of FindCoordinator that asks for several at once."""
 _MANY_GROUPS = 8
 """The first version of OffsetFetch that asks for several at once."""
+_TOPIC_IDS = 10
+"""The first version of OffsetFetch with ids in place of names."""
 _KINDS = frozenset({0, 1})
 """Of coordinators: of groups and of transactions. That of share groups is another feature's."""
 _STATES = frozenset(
@@ -98,12 +105,37 @@ def describe_groups(call: Call) -> Message:
 
 
 def fetch_offsets(call: Call) -> Message:
-    error = code("NOT_COORDINATOR")
     if call.version < _MANY_GROUPS:
-        return OffsetFetchResponse(topics=[], error_code=error)
-    made = OffsetFetchResponse.OffsetFetchResponseGroup
-    groups = [made(group_id=group.group_id, topics=[], error_code=error) for group in call.request.groups]
+        made = OffsetFetchResponse.OffsetFetchResponseTopic
+        error, topics = _nothing_committed(call, call.request, made, made.OffsetFetchResponsePartition)
+        return OffsetFetchResponse(topics=topics, error_code=error)
+    of_group = OffsetFetchResponse.OffsetFetchResponseGroup
+    of_topic = of_group.OffsetFetchResponseTopics
+    groups = []
+    for group in call.request.groups:
+        error, topics = _nothing_committed(call, group, of_topic, of_topic.OffsetFetchResponsePartitions)
+        groups.append(of_group(group_id=group.group_id, topics=topics, error_code=error))
     return OffsetFetchResponse(groups=groups)
+
+
+def _nothing_committed(call: Call, asked: Message, of_topic: Any, of_partition: Any) -> tuple[int, list[Message]]:
+    """A group's error and offsets."""
+    if not _coordinates(call, CONSUMER_OFFSETS, asked.group_id):
+        return code("NOT_COORDINATOR"), []
+    none = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": code("NONE")}
+    topics = []
+    for topic in asked.topics or ():
+        place = {"topic_id": topic.topic_id} if call.version >= _TOPIC_IDS else {"name": topic.name}
+        partitions = [of_partition(partition_index=number, **none) for number in topic.partition_indexes]
+        topics.append(of_topic(**place, partitions=partitions))
+    return code("NONE"), topics
+
+
+def _coordinates(call: Call, topic: str, name: str) -> bool:
+    """Whether the node leads the partition of Kafka's own topic that a group or transactional id belongs to."""
+    count = call.world.partitions(topic)
+    state = call.world.state(TopicPartition(topic, partition_of(name, count))) if count else None
+    return state is not None and state.leader == call.node
 
 
 def list_transactions(call: Call) -> Message:
@@ -115,7 +147,9 @@ def describe_transactions(call: Call) -> Message:
     made = DescribeTransactionsResponse.TransactionState
     states = [
         made(
-            error_code=code("NOT_COORDINATOR"),
+            error_code=code(
+                "TRANSACTIONAL_ID_NOT_FOUND" if _coordinates(call, TRANSACTION_STATE, one) else "NOT_COORDINATOR"
+            ),
             transactional_id=one,
             transaction_state="",
             transaction_timeout_ms=0,
