@@ -128,7 +128,7 @@ def _cut(loss: Loss) -> str:
     if not loss.lost_data:
         return f"; {maybe_cut(loss.may_have_lost)}" if loss.may_have_lost else ""
     has = agree(len(loss.lost_data), "has", "have")
-    return f"; {brokers(loss.lost_data)} {has} lost data that no log shows"
+    return f"; {brokers(loss.lost_data)} {has} lost data, perhaps more than any log shows"
 
 
 def _counted(loss: Loss) -> str:

@@ -298,12 +298,22 @@ class PlanPage:
         text = f"Keep {brokers(who)} down until {until}"
         text += "." if whole else f", for {where_in_words(addresses, of=len(self._plan.elections))}."
         for broker in who:
-            better = [one for one in self._plan.elections if _better_started(one, broker)]
-            if better:
-                rest = len(self._plan.elections) - len(better)
-                where = f" on {partitions_in_words(len(better))}, UNKNOWN on {rest:,}" if rest else ""
-                text += f" (Starting broker {broker} instead: loses less{where}.)"
+            text += self._started_instead(broker)
         return _Step(text)
+
+    def _started_instead(self, broker: int) -> str:
+        """That it would lose less to start a broker than to elect; where else it would lose more, or that is not known.
+        Partitions without a replica on it are as they are."""
+        there = [one for one in self._plan.elections if broker in one.evidence.replicas]
+        better = sum(_better_started(one, broker) for one in there)
+        if not better:
+            return ""
+        worse = sum(_worse_started(one, broker) for one in there)
+        unknown = len(there) - better - worse
+        where = f" on {partitions_in_words(better)}" if better < len(self._plan.elections) else ""
+        where += f", more in all on {worse:,}" if worse else ""
+        where += f", UNKNOWN on {unknown:,}" if unknown else ""
+        return f" (Starting broker {broker} instead: loses less{where}.)"
 
     def groups(self, *, rows: bool = True) -> None:
         """The elections, those together that have the leader and the kind of loss in common; then what the losses stand
@@ -474,6 +484,14 @@ def _step_of(title: str, steps: Sequence[BrokerStep]) -> _Step:
 def _better_started(one: PlannedElection, broker: int) -> bool:
     """Whether it is known that the broker's start, however it was shut down, loses less than the election."""
     return any(other.start == broker and loses_less(other.loss, one.loss) for other in one.alternatives)
+
+
+def _worse_started(one: PlannedElection, broker: int) -> bool:
+    """Whether it is known that the election loses less than the broker's start."""
+    return any(
+        other.start == broker and other.loss is not None and loses_less(one.loss, other.loss)
+        for other in one.alternatives
+    )
 
 
 def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, Sequence[TopicPartition]]]:

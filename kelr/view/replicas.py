@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kelr.model import BrokerStatus, Cluster
 from kelr.view.styled import Span, Style, Text, joined, plain, styled
 
-LEGEND = "marks: 2~ fenced or shutting down, 3! offline or not registered"
+LEGEND = "marks: ~ fenced or shutting down, ! offline or not registered"
 UNKNOWN = styled("?", Style.NOTICE)
 """Not known, which is something else than nothing (``-``)."""
 

@@ -26,7 +26,7 @@ payments:0  3           1  3 2 1~    3    2    -                 2  under-min-is
 secret:0    3           1  3 2       3    ?    ?                 ?  unknown
 """
 NOTES = """\
-marks: 2~ fenced or shutting down, 3! offline or not registered
+marks: ~ fenced or shutting down, ! offline or not registered
 ELR is not known where it shows ?: DescribeTopicPartitions v0 did not tell
 min ISR is not known: TOPIC_AUTHORIZATION_FAILED for secret
   next: kelr explain -b kafka:9092
@@ -291,7 +291,7 @@ def test_an_unknown_topic_beside_a_known_one_is_done_in_part(kelr: Kelr) -> None
     ran = kelr("describe", "orders:1", "nope", "-b", "kafka:9092")
     assert (ran.code, names(ran.out)) == (7, ["orders:1"])
     assert ran.err == (
-        "marks: 2~ fenced or shutting down, 3! offline or not registered\n"
+        "marks: ~ fenced or shutting down, ! offline or not registered\n"
         "nope: UNKNOWN_TOPIC_OR_PARTITION (this snapshot has no topic nope)\n"
         "  next: kelr explain orders:1 -b kafka:9092\n"
         "error: 1 topic could not be described: nope [some-topics-unread]\n"

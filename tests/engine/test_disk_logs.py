@@ -194,7 +194,7 @@ def test_with_every_broker_down_and_every_disk_read_the_best_one_starts_first() 
     assert waiting.text == (
         "Keep broker 1 down: Kafka elects it the moment it returns, and its log lacks 20 offsets that 2 holds. Start"
         " 2 first: its return elects no leader, so then designate 2, which loses an UNKNOWN number of offsets;"
-        " broker 1 has lost data that no log shows."
+        " broker 1 has lost data, perhaps more than any log shows."
     )
     best = decision(LAST_KNOWN, ALL_DOWN, (NEWER, disk(TWO), disk(THREE))).advice
     assert (best.action, best.replica) == (AdviceAction.BRING_BACK, 1)

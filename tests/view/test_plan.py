@@ -122,6 +122,24 @@ def test_an_election_is_told_in_sentences_on_demand() -> None:
     ]
 
 
+def test_a_start_instead_is_told_of_the_partitions_that_it_is_about() -> None:
+    """A partition without a replica there is as it is; where the start loses more, that is said, and not UNKNOWN."""
+    (*_, start), few = LOSSY.alternatives, Loss(LossCertainty.BOUNDED, Bounds(0, 2), total=Bounds(2, 2))
+    elsewhere = replace(LOSSY, partition=2, evidence=replace(LOSSY.evidence, replicas=(2, 3, 4)), alternatives=())
+    worse = replace(LOSSY, partition=3, loss=few)
+    unknown = replace(LOSSY, partition=4, alternatives=(replace(start, loss=None),))
+    expected = {
+        (LOSSY,): "loses less.)",
+        (LOSSY, elsewhere): "loses less on 1 partition.)",
+        (LOSSY, worse): "loses less on 1 partition, more in all on 1.)",
+        (LOSSY, elsewhere, worse, unknown): "loses less on 1 partition, more in all on 1, UNKNOWN on 1.)",
+    }
+    for elections, told in expected.items():
+        text = " ".join(shown(plan(*elections), context=SAVED).split())
+        assert f"(Starting broker 1 instead: {told}" in text, text
+    assert "instead" not in shown(plan(elsewhere, worse, unknown), context=SAVED)
+
+
 def test_the_question_says_whom_at_what_cost_and_what_would_be_better() -> None:
     out = io.StringIO()
     output = Output(out, io.StringIO(), connection_flags=("-b", "kafka-1:9092"))
