@@ -110,6 +110,25 @@ class PartitionMade:
     """The log directory of each replica, in assignment order; empty where the version has no such field."""
 
 
+def partition_made(state: PartitionState, topic_id: str, directories: tuple[str, ...]) -> PartitionMade:
+    """The record of a partition in this state."""
+    return PartitionMade(
+        topic_id=topic_id,
+        partition=state.partition,
+        leader=NO_LEADER if state.leader is None else state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch or 0,
+        replicas=state.replicas,
+        isr=state.isr,
+        adding=state.adding or (),
+        removing=state.removing or (),
+        elr=state.elr or None,
+        last_known_elr=state.last_known_elr or None,
+        recovering=bool(state.recovering),
+        directories=directories,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionChanged:
     """PartitionChangeRecord: the leader epoch rises by one where `leader` is told, the partition epoch always."""

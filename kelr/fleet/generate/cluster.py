@@ -404,22 +404,8 @@ class Cluster(Controlled):
 
     def made(self, partition: Partition) -> rec.PartitionMade:
         """The whole of a partition, as the record of a new one says it."""
-        state = partition.form.state
-        return rec.PartitionMade(
-            topic_id=partition.topic.topic_id,
-            partition=partition.number,
-            leader=rec.NO_LEADER if state.leader is None else state.leader,
-            leader_epoch=partition.leader_epoch,
-            partition_epoch=partition.partition_epoch,
-            replicas=state.replicas,
-            isr=state.isr,
-            adding=state.adding or (),
-            removing=state.removing or (),
-            elr=state.elr or None,
-            last_known_elr=state.last_known_elr or None,
-            recovering=bool(state.recovering),
-            directories=tuple(self.directories[replica] for replica in state.replicas),
-        )
+        directories = tuple(self.directories[replica] for replica in partition.form.state.replicas)
+        return rec.partition_made(self.on_record(partition), partition.topic.topic_id, directories)
 
     def on_record(self, partition: Partition) -> PartitionState:
         """The partition as a reader of the metadata log knows it."""

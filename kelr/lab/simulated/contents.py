@@ -17,7 +17,7 @@ from kelr.model import TopicPartition
 from kelr.simulation.logs import Record, SimulatedLog
 from kelr.sources.records.batches import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from kelr.sources.records.crc32c import crc32c
-from kelr.sources.records.records import contents, read_records
+from kelr.sources.records.records import contents, read_records, varint, varint_bytes
 
 # Record batches of magic 2 made and changed: for records that nobody produced, and for batches whose tail was cut.
 #
@@ -63,7 +63,7 @@ def cut(data: bytes, count: int) -> bytes:
     inside = contents(data, 0, header)
     end = 0
     for _ in kept:
-        length, end = _varint(inside, end)
+        length, end = varint(inside, end)
         end += length
     return _sealed(_head_of(header, len(kept), max(record.timestamp_ms or _NONE for record in kept)), inside[:end])
 
@@ -102,38 +102,18 @@ def _record(delta: int, record: NewRecord, first_ms: int) -> bytes:
     body = b"".join(
         (
             b"\x00",
-            _zigzag(record.timestamp_ms - first_ms),
-            _zigzag(delta),
+            varint_bytes(record.timestamp_ms - first_ms),
+            varint_bytes(delta),
             _sized(record.key),
             _sized(record.value),
             b"\x00",
         )
     )
-    return _zigzag(len(body)) + body
+    return varint_bytes(len(body)) + body
 
 
 def _sized(content: bytes | None) -> bytes:
-    return _zigzag(-1) if content is None else _zigzag(len(content)) + content
-
-
-def _zigzag(value: int) -> bytes:
-    rest, out = (value << 1) ^ (value >> 63), bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-def _varint(view: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
+    return varint_bytes(-1) if content is None else varint_bytes(len(content)) + content
 
 
 # What idempotent producers sent last, so that a batch that comes twice is written once, and none out of its order.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -89,25 +89,6 @@ def broker_registered(
         features={ELR_FEATURE: 1, METADATA_FEATURE: level},
         directories=_directories((broker,), cluster_id),
         cordoned=() if level >= CORDONS else None,
-    )
-
-
-def partition_made(number: int, topic_id: str, state: PartitionState, cluster_id: str) -> rec.PartitionMade:
-    """A partition with its whole state."""
-    return rec.PartitionMade(
-        topic_id=topic_id,
-        partition=number,
-        leader=_leader(state),
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch or 0,
-        replicas=state.replicas,
-        isr=state.isr,
-        adding=state.adding or (),
-        removing=state.removing or (),
-        elr=state.elr or None,
-        last_known_elr=state.last_known_elr or None,
-        recovering=bool(state.recovering),
-        directories=_directories(state.replicas, cluster_id),
     )
 
 
@@ -464,7 +445,9 @@ class MetadataLog:
             self._topics[address.topic] = text_of_id(self._world.topic_id(address.topic))
             yield rec.TopicMade(address.topic, self._topics[address.topic])
         self._partitions[address] = state
-        yield partition_made(address.partition, self._topics[address.topic], state, self._world.cluster_id)
+        made = replace(state, partition=address.partition)
+        directories = _directories(state.replicas, self._world.cluster_id)
+        yield rec.partition_made(made, self._topics[address.topic], directories)
 
     def _changed(self, done: Stepped, *, silent: bool) -> Iterator[MetadataRecord]:
         """A record for each run of the controller, in its order.

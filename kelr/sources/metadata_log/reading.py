@@ -13,10 +13,10 @@ from kelr.replay import records as rec
 from kelr.replay.packed import IdleRun, PackedChanges, Told
 from kelr.replay.records import MetadataRecord, NotUnderstood, RecordBatch
 from kelr.sources.metadata_log.decoding import decode, text_of_id, told_of_change
-from kelr.sources.records.batches import HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader, BatchRun, Stop, StopKind
+from kelr.sources.records.batches import HEADER, HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader, BatchRun, Stop, StopKind
 from kelr.sources.records.crc32c import Bytes, fastest
 from kelr.sources.records.errors import UnreadableBatchError
-from kelr.sources.records.records import ControlType, contents, records_in
+from kelr.sources.records.records import ControlType, contents, records_in, varint_bytes
 
 # Records of one shape, many at once: what the bulk of every metadata log is, found by compiled expressions.
 #
@@ -39,7 +39,6 @@ _MOST_RECORDS = 1024
 CRC_FROM = 21
 """From here on the checksum covers a batch."""
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 # A varint of one or two bytes; Kafka writes no longer ones in these places of records this small.
 _VARINT = rb"[\x80-\xff]?[\x00-\x7f]"
@@ -68,17 +67,6 @@ IDLE_SIZE = _IDLE_BATCH.size
 """Bytes of a batch of one NoOpRecord."""
 
 
-def _zigzag(number: int) -> bytes:
-    """A varint of a number that is not negative."""
-    number <<= 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 class _Heads(dict[int, list[bytes]]):
     """What stands before the fields of a record, by the size of its tagged fields: for each place in the batch."""
 
@@ -90,8 +78,8 @@ class _Heads(dict[int, list[bytes]]):
 
 def _head(place: int, size: int) -> bytes:
     value_size = 3 + _KEY_SIZE + size
-    behind = b"\0\0" + _zigzag(place) + b"\x01" + _zigzag(value_size)
-    return _zigzag(len(behind) + value_size + 1) + behind + b"\x01\x05" + bytes((VERSION,))
+    behind = b"\0\0" + varint_bytes(place) + b"\x01" + varint_bytes(value_size)
+    return varint_bytes(len(behind) + value_size + 1) + behind + b"\x01\x05" + bytes((VERSION,))
 
 
 class _Told(dict[bytes, Told]):
@@ -108,7 +96,7 @@ class _Told(dict[bytes, Told]):
 _heads, _told = _Heads(), _Told()
 told_of: Callable[[bytes], Told] = _told.__getitem__
 """What the tagged fields of a change tell, by their bytes. Raises UnreadableBatchError."""
-_between = [b"\0\0" + _zigzag(place) + b"\x01" for place in range(_MOST_RECORDS)]
+_between = [b"\0\0" + varint_bytes(place) + b"\x01" for place in range(_MOST_RECORDS)]
 """What stands between the sizes of a record and of its value, for each place in the batch."""
 
 
@@ -119,7 +107,7 @@ def packed_batch(view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
     """
     if len(view) - at < HEADER_SIZE:
         return None
-    offset, length, epoch, magic, crc, attributes, delta, _, time_ms, _, _, _, count = _HEADER.unpack_from(view, at)
+    offset, length, epoch, magic, crc, attributes, delta, _, time_ms, _, _, _, count = HEADER.unpack_from(view, at)
     end = at + PREFIX_SIZE + length
     if magic != MAGIC or attributes or count != delta + 1 or count > _MOST_RECORDS:
         return None

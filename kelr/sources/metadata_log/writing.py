@@ -22,7 +22,7 @@ from kelr.replay.image import MetadataImage, TopicOnRecord
 from kelr.replay.packed import key_of
 from kelr.sources.metadata_log.decoding import ID_SIZE
 from kelr.sources.records.crc32c import fastest
-from kelr.sources.records.records import ControlType
+from kelr.sources.records.records import ControlType, varint_bytes
 
 # A record of the metadata log to its bytes, as Kafka 4.3 writes it; the inverse of `decoding`.
 #
@@ -248,12 +248,7 @@ _FROM_LENGTH_TO_CRC = 9
 _KIND = struct.Struct(">hh")
 
 
-def _zigzag(number: int) -> bytes:
-    """A varint in zigzag code of a number that is not negative."""
-    return uvarint_bytes(number << 1)
-
-
-_SMALL = tuple(_zigzag(number) for number in range(1 << 13))
+_SMALL = tuple(varint_bytes(number) for number in range(1 << 13))
 """Sizes and places, as nearly all are."""
 
 
@@ -320,17 +315,17 @@ def encode_values(base_offset: int, epoch: int, timestamp_ms: int, values: Seque
     small, many = _SMALL, len(_SMALL)
     for place, value in enumerate(values):
         size = len(value)
-        head = b"\0\0" + (small[place] if place < many else _zigzag(place)) + b"\x01"
-        head += small[size] if size < many else _zigzag(size)
+        head = b"\0\0" + (small[place] if place < many else varint_bytes(place)) + b"\x01"
+        head += small[size] if size < many else varint_bytes(size)
         whole = len(head) + size + 1
-        pieces += (small[whole] if whole < many else _zigzag(whole), head, value, b"\0")
+        pieces += (small[whole] if whole < many else varint_bytes(whole), head, value, b"\0")
     return _sealed(base_offset, epoch, timestamp_ms, len(values), b"".join(pieces))
 
 
 def _with_key(place: int, kind: ControlType, value: bytes) -> bytes:
     key = _KIND.pack(0, kind)
-    inner = b"\0\0" + _zigzag(place) + _zigzag(len(key)) + key + _zigzag(len(value)) + value + b"\0"
-    return _zigzag(len(inner)) + inner
+    inner = b"\0\0" + varint_bytes(place) + varint_bytes(len(key)) + key + varint_bytes(len(value)) + value + b"\0"
+    return varint_bytes(len(inner)) + inner
 
 
 def _sealed(base_offset: int, epoch: int, timestamp_ms: int, count: int, body: bytes, *, attributes: int = 0) -> bytes:
@@ -423,20 +418,5 @@ def checkpoint_records(image: MetadataImage) -> Iterator[rec.MetadataRecord]:
 
 
 def _partitions(topic: TopicOnRecord) -> Iterator[rec.PartitionMade]:
-    for number in sorted(topic.partitions):
-        state = topic.partitions[number]
-        yield rec.PartitionMade(
-            topic_id=topic.topic_id,
-            partition=number,
-            leader=rec.NO_LEADER if state.leader is None else state.leader,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch or 0,
-            replicas=state.replicas,
-            isr=state.isr,
-            adding=state.adding or (),
-            removing=state.removing or (),
-            elr=state.elr or None,
-            last_known_elr=state.last_known_elr or None,
-            recovering=bool(state.recovering),
-            directories=topic.directories.get(number, ()),
-        )
+    for number, state in sorted(topic.partitions.items()):
+        yield rec.partition_made(state, topic.topic_id, topic.directories.get(number, ()))

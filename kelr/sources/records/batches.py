@@ -22,7 +22,7 @@ HEADER_SIZE = 61
 
 _MAGIC_AT = 16
 _PREFIX = struct.Struct(">qi")
-_HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER = struct.Struct(">qiibIhiqqqhii")
 _OLD_HEADER = struct.Struct(">qiIbb")
 _CRC_FROM = 21
 _OLD_CRC_FROM = 16
@@ -162,7 +162,7 @@ def read_header(buffer: Bytes, at: int = 0) -> BatchHeader | None:
         return BatchHeader(offset, length, None, magic, crc, attributes)
     if left < HEADER_SIZE:
         return None
-    *values, count = _HEADER.unpack_from(buffer, at)
+    *values, count = HEADER.unpack_from(buffer, at)
     offset, length, epoch, magic, crc, attributes, delta, base_ms, max_ms, producer, producer_epoch, sequence = values
     if producer == _PRODUCER_UNKNOWN:
         producer = producer_epoch = None

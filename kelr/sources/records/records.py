@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from kelr.protocol.codec import uvarint_bytes
 from kelr.sources.records.batches import HEADER_SIZE, BatchHeader, Compression
 from kelr.sources.records.crc32c import Bytes
 from kelr.sources.records.errors import UnreadableBatchError
@@ -232,7 +233,7 @@ def next_record(data: memoryview, at: int, header: BatchHeader) -> tuple[int, Re
         UnreadableBatchError: there is none.
         IndexError: the bytes end in it.
     """
-    length, start = _varint(data, at)
+    length, start = varint(data, at)
     end = start + length
     if length < 0 or end > len(data):
         raise UnreadableBatchError(f"a record would be {length} bytes long")
@@ -243,11 +244,11 @@ def next_record(data: memoryview, at: int, header: BatchHeader) -> tuple[int, Re
 def _record(data: memoryview, at: int, end: int, header: BatchHeader) -> tuple[int, Record]:
     """(offset delta, record) out of exactly these bytes."""
     view = data[at:end]
-    timestamp_delta, at = _varint(view, 1)  # behind one byte of attributes, which Kafka does not use
-    offset_delta, at = _varint(view, at)
+    timestamp_delta, at = varint(view, 1)  # behind one byte of attributes, which Kafka does not use
+    offset_delta, at = varint(view, at)
     key, at = _sized(view, at)
     value, at = _sized(view, at)
-    count, at = _varint(view, at)
+    count, at = varint(view, at)
     if not 0 <= count <= len(view) - at:
         raise UnreadableBatchError(f"a record would have {count} headers")
     headers: tuple[Header, ...] = ()
@@ -279,7 +280,7 @@ def _timestamp(header: BatchHeader, delta: int) -> int | None:
 
 def _sized(view: memoryview, at: int) -> tuple[bytes | None, int]:
     """Bytes behind their length; a negative length is None."""
-    length, at = _varint(view, at)
+    length, at = varint(view, at)
     if length < 0:
         return None, at
     if at + length > len(view):
@@ -287,7 +288,7 @@ def _sized(view: memoryview, at: int) -> tuple[bytes | None, int]:
     return bytes(view[at : at + length]), at + length
 
 
-def _varint(view: memoryview, at: int) -> tuple[int, int]:
+def varint(view: memoryview, at: int) -> tuple[int, int]:
     """A zigzag varint and the position behind it. Raises IndexError where the bytes end."""
     byte = view[at]
     if byte < 0x80:
@@ -300,3 +301,8 @@ def _varint(view: memoryview, at: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), position + 1
         shift += 7
     raise UnreadableBatchError("a number in it is longer than 10 bytes")
+
+
+def varint_bytes(value: int) -> bytes:
+    """A number as a zigzag varint."""
+    return uvarint_bytes((value << 1) ^ (value >> 63))

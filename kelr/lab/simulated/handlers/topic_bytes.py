@@ -20,6 +20,7 @@ from kelr.controller import ControllerState
 from kelr.lab.simulated.api import NO_LEADER, is_internal, offline
 from kelr.lab.simulated.world import Seen, World
 from kelr.model import PartitionState, TopicPartition
+from kelr.protocol.codec import uvarint_bytes
 from kelr.simulation.alike import STAND_IN
 
 # Pieces of Kafka's encoding, for the answers that are too long to be made of objects.
@@ -32,25 +33,15 @@ int32 = struct.Struct(">i").pack
 NO_TAGS = b"\x00"
 
 
-def varint(number: int) -> bytes:
-    """UNSIGNED_VARINT."""
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def string(text: str, *, flexible: bool) -> bytes:
     """COMPACT_STRING, or STRING where the message is not flexible."""
     encoded = text.encode("utf-8", "surrogatepass")
-    return (varint(len(encoded) + 1) if flexible else int16(len(encoded))) + encoded
+    return (uvarint_bytes(len(encoded) + 1) if flexible else int16(len(encoded))) + encoded
 
 
 def length(count: int, *, flexible: bool) -> bytes:
     """How many elements an array has."""
-    return varint(count + 1) if flexible else int32(count)
+    return uvarint_bytes(count + 1) if flexible else int32(count)
 
 
 @lru_cache(maxsize=1 << 14)
