@@ -16,11 +16,10 @@ from kelr.commands.disk_logs import names_cluster
 from kelr.commands.session import Session, now_ms
 from kelr.engine.words import joined, plural
 from kelr.errors import ConnectError, ExitCode, KelrError, PartlyDoneError, UsageError
-from kelr.metrics.combining import brokers_notes, recoveries_finished
 from kelr.metrics.computed import Computed, Watcher, compute
 from kelr.metrics.endpoints import Access, Endpoint
 from kelr.metrics.exporter import serve
-from kelr.metrics.figures import alerts, figures
+from kelr.metrics.figures import alerts, brokers_notes, figures, recoveries_finished
 from kelr.metrics.reading import Heard, longest_s, read_all
 from kelr.model.measured import Comparison, MetricFigure
 from kelr.model.numbers import whole_number

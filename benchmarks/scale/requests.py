@@ -15,8 +15,7 @@ from kelr.sources.live.connection import Connection
 from kelr.sources.live.page_bytes import PageBytes, Skip
 from kelr.sources.live.requests import describe_topic_partitions
 from kelr.sources.live.transport import Answer, NodeId, Request
-from kelr.sources.log_pages import read_logs
-from kelr.sources.paging import DEFAULT_PAGE_SIZE
+from kelr.sources.paging import DEFAULT_PAGE_SIZE, read_logs
 from kelr.sources.survey import Filters, survey
 from kelr.sources.unwanted import Look, Unwanted
 

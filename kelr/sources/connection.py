@@ -106,7 +106,7 @@ def _login(reader: PropertyReader, mechanism: str | None, timeout_s: float) -> d
 
 def _check_classes(reader: PropertyReader, *, sasl: bool, tls: bool) -> None:
     if sasl or tls:
-        from kelr.sources.security.java_classes import check_classes  # noqa: PLC0415 - not for plain connections
+        from kelr.sources.jaas import check_classes  # noqa: PLC0415 - not for plain connections
 
         check_classes(reader, sasl=sasl, tls=tls)
 

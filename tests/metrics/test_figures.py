@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kelr.metrics.catalog import BUGS, BY_KEY, METRICS, bug_of
-from kelr.metrics.combining import brokers_notes
 from kelr.metrics.computed import compute
 from kelr.metrics.endpoints import Found, Kind, Value
-from kelr.metrics.figures import alerts, figures
+from kelr.metrics.figures import alerts, brokers_notes, figures
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
 from tests.incident import INCIDENT
 from tests.metrics.saying import NOW_MS, SilentController, cluster_with, counted, figure, of_incident, says

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.model import EpochEnd
-from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
+from kelr.sources.live.broker_dialogue import Above, Below, Epochs, EpochSearch
 from tests.sources.fake_cluster import FakeLog
 
 

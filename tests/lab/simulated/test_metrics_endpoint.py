@@ -14,9 +14,9 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.process import figures, listen
 from kelr.lab.simulated.world import Denied
 from kelr.metrics.catalog import METRICS, recognize
-from kelr.metrics.combining import recoveries_finished
 from kelr.metrics.computed import compute, look
 from kelr.metrics.endpoints import Access, Kind, endpoint_of
+from kelr.metrics.figures import recoveries_finished
 from kelr.metrics.reading import parse_line
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
