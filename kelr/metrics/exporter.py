@@ -102,6 +102,16 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     for status in BrokerStatus:
         brokers.add_metric([status], seen.brokers.get(status, 0))
     yield brokers
+    controllers = gauge(
+        "kelr_controllers",
+        "Controllers that vote, by whether they lead or follow, or are behind; NaN where that is not known.",
+        ("state",),
+    )
+    following = seen.cluster.controllers
+    for state, follows in (("following", True), ("behind", False)):
+        count = sum(one is follows for one in following.values())
+        controllers.add_metric([state], count if following else math.nan)
+    yield controllers
     yield one(
         "kelr_controller_silent",
         "1 if no controller answered: every figure is then what brokers knew last; 0: one did, or it is not known.",

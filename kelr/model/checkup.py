@@ -81,6 +81,11 @@ class BrokerFacts:
     directories: tuple[LogDirectory, ...] | NotRead
 
 
+BEHIND_MS = 10_000
+"""How long a controller or a broker may be without news of the metadata log. A follower fetches twice a second
+(controller.quorum.fetch.timeout.ms is 2 s), so that this is no slowness any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuorumNode:
     """A voter or an observer of the metadata log, as the active controller sees it."""
@@ -91,6 +96,11 @@ class QuorumNode:
     """When it fetched last, by the active controller's clock; None where the controller has heard nothing of it."""
     last_caught_up_ms: int | None
     """When it last held everything, by the same clock."""
+
+    def is_behind(self, now_ms: int) -> bool:
+        """Whether it has no news of the metadata log, by the active controller's clock."""
+        heard = self.last_caught_up_ms if self.last_caught_up_ms is not None else self.last_fetch_ms
+        return heard is None or now_ms - heard > BEHIND_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,14 @@ class Quorum:
         """The active controller's own clock as it answered: it gives its own last fetch as the current time
         (LeaderState.describeReplicaState)."""
         return next((voter.last_fetch_ms for voter in self.voters if voter.node == self.leader), None)
+
+    @property
+    def following(self) -> Mapping[int, bool]:
+        """Voter to whether it leads or follows; empty where the controller that leads tells no times."""
+        now_ms = self.now_ms
+        if now_ms is None:
+            return {}
+        return {one.node: one.node == self.leader or not one.is_behind(now_ms) for one in self.voters}
 
 
 class AddressState(StrEnum):

@@ -124,6 +124,9 @@ class Cluster:
     controller_silence: str | None = None
     """Why no controller that leads answered a live cluster's brokers, such as ``no answer in time``: what they told may
     have been out of date. None: one did, or nobody knows."""
+    controllers: Mapping[int, bool] = field(default_factory=dict, compare=False)
+    """Voters of the controllers' quorum, and whether each leads or follows, as a live cluster's active controller tells
+    at the moment; empty: not known."""
     live: frozenset[int] = field(init=False, repr=False, compare=False)
     """Ids of the brokers that may lead."""
     _by_id: Mapping[int, Broker] = field(init=False, repr=False, compare=False)

@@ -20,8 +20,8 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.checkup_answers import quorum_of
 from kelr.sources.live.client import Client
+from kelr.sources.live.describe import quorum_of
 from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED
 
 MOST_BEHIND = 100

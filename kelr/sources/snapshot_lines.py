@@ -103,6 +103,7 @@ class ClusterLine(_Line):
     def of(cls, cluster: Cluster) -> Self:
         of_cluster = _fields(cluster)
         features = of_cluster.pop("features")
+        of_cluster.pop("controllers")  # of this moment alone
         levels = {name: _plain(level) for name, level in _fields(features).items()}
         return cls.from_value({**of_cluster, **levels})
 

@@ -25,7 +25,9 @@ from kelr.lab.produce import Acks, produce
 from kelr.quorum.assess import Matter, Verdict, assess
 from kelr.quorum.reading import read_collections
 from kelr.replay import records as rec
+from kelr.sources.connection import ConnectionSettings
 from kelr.sources.disk.files import is_locked
+from kelr.sources.live import LiveSource
 from kelr.sources.metadata_log.reading import read_batches
 from kelr.sources.metadata_log.writing import encode_batch
 from kelr.sources.records.batches import BatchRun
@@ -324,6 +326,7 @@ def test_incidents_of_the_quorum_and_their_runbooks(
 def a_disk_was_replaced(lab: Lab) -> None:
     """docs/runbooks/quorum-disk.md"""
     run_incident(lab, "quorum-disk")
+    lab.wait_until("it has no vote", lambda: following(lab) == {FIRST: True, SECOND: True, THIRD: False})
     collection = collect(lab, "disk", *lab.controllers, *lab.brokers)
     assert main(["quorum", "explain", str(collection)]) == 0
     found = read_collections([collection])
@@ -335,6 +338,7 @@ def a_disk_was_replaced(lab: Lab) -> None:
     assert quorum_tool(lab, "remove-controller", *old)
     lab.wait_until("it votes again", lambda: quorum_tool(lab, "add-controller", config=THIRD))
     voting(lab)
+    lab.wait_until("it follows", lambda: following(lab) == dict.fromkeys(lab.controllers, True))
 
 
 def voting(lab: Lab) -> None:
@@ -371,6 +375,11 @@ def all_addresses_changed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
         lab.kill(broker)
         lab.start(broker)
     assert verify(lab, collection) == 0
+
+
+def following(lab: Lab) -> Mapping[int, bool]:
+    with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
+        return source.cluster().controllers
 
 
 def a_majority_is_lost_and_the_rest_lags(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

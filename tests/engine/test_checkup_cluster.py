@@ -84,6 +84,12 @@ def silent(**controllers: AddressState) -> CheckupFacts:
     return replace(WELL, cluster=cluster, controllers=controllers)
 
 
+def test_who_follows_is_told_by_the_clock_of_the_controller_that_leads() -> None:
+    behind = replace(QUORUM, voters=(node(100, 0), node(101, 11_000), node(102, None)))
+    assert behind.following == {100: True, 101: False, 102: False}
+    assert replace(QUORUM, leader=7).following == {}
+
+
 def test_a_quorum_is_lost_where_fewer_than_a_majority_accept_connections() -> None:
     finding = found(cluster_checks(silent(a=REFUSED, b=SILENT, c=OPEN)))["quorum-lost"]
     assert finding.what == (

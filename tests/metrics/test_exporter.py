@@ -116,6 +116,14 @@ def test_figures_of_brokers_that_hear_no_controller_say_so() -> None:
     assert value(found, "kelr_up") == 1
 
 
+def test_controllers_are_counted_and_not_known_ones_are_no_zero() -> None:
+    assert math.isnan(value(collected(board()), "kelr_controllers", state="behind"))
+    cluster = replace(INCIDENT.cluster, controllers={100: True, 101: True, 102: False})
+    found = collected(board(seen=look(MemorySource(replace(INCIDENT, cluster=cluster)), most=5)))
+    assert value(found, "kelr_controllers", state="following") == 2
+    assert value(found, "kelr_controllers", state="behind") == 1
+
+
 COUNTS = (
     "kelr_leaderless_partitions",
     "kafka_controller_global_under_min_isr_partition_count",

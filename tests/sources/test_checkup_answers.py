@@ -15,8 +15,8 @@ from kelr.sources.live.checkup_answers import (
     defaults_of,
     directories_of,
     own_configs,
-    quorum_of,
 )
+from kelr.sources.live.describe import quorum_of
 from kelr.sources.live.transport import Failure, FailureKind
 
 SILENT = Failure(FailureKind.TIMED_OUT, "no answer in time")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from kelr.view.watch.head import first_line, head_lines
 from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import Order, Printed, RecoveryProgress, Shown, Silence, Trouble
 from kelr.view.watch.rows import GAP, MOST_ROWS, Sort, columns_that_fit, listed, row_cells
+from tests.incident import INCIDENT
 from tests.pictures import text_of
 from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
 
@@ -719,3 +720,14 @@ def test_a_history_that_was_laid_out_for_a_wider_screen_is_not_cut() -> None:
         assert not explains(app)
 
     played(app, 120, 24, history)
+
+
+def test_how_many_controllers_follow_is_at_the_top_where_it_is_known() -> None:
+    def top(controllers: Mapping[int, bool]) -> str:
+        cluster = replace(INCIDENT.cluster, controllers=controllers)
+        lines = head_lines(at_first(replace(INCIDENT, cluster=cluster)), 200)
+        return "\n".join("".join(span.text for span in line) for line in lines)
+
+    assert "controller" not in top({})
+    assert "3 of 3 controllers follow  " in top(dict.fromkeys((100, 101, 102), True))
+    assert "1 of 3 controllers follows  " in top({100: True, 101: False, 102: False})

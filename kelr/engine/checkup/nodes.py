@@ -11,6 +11,7 @@ from kelr.engine.words import agree, joined, length_of_time, plural
 from kelr.engine.words import brokers as broker_words
 from kelr.model import BrokerStatus, ConfigSource
 from kelr.model.checkup import (
+    BEHIND_MS,
     AddressState,
     BrokerFacts,
     CheckupFacts,
@@ -24,9 +25,6 @@ from kelr.model.checkup import (
     all_cordoned,
 )
 
-BEHIND_MS = 10_000
-"""How long a controller or a broker may be without news of the metadata log. A follower fetches twice a second
-(controller.quorum.fetch.timeout.ms is 2 s), so that this is no slowness any more."""
 CLOCK_MS = 5_000
 """How far clocks may be apart, round trip aside."""
 FEWEST_CONTROLLERS = 3
@@ -156,7 +154,7 @@ def _quorum(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
 
 
 def _followers(facts: CheckupFacts, quorum: Quorum, now_ms: int) -> Iterator[Finding | NotChecked]:
-    behind = [voter for voter in quorum.voters if voter.node != quorum.leader and _is_behind(voter, now_ms)]
+    behind = [voter for voter in quorum.voters if not quorum.following[voter.node]]
     if behind:
         following = len(quorum.voters) - len(behind)
         majority = len(quorum.voters) // 2 + 1
@@ -170,7 +168,7 @@ def _followers(facts: CheckupFacts, quorum: Quorum, now_ms: int) -> Iterator[Fin
             caution="look at its server log, and start it where it is down",
         )
     live = facts.cluster.live
-    late = [one for one in quorum.observers if one.node in live and _is_behind(one, now_ms)]
+    late = [one for one in quorum.observers if one.node in live and one.is_behind(now_ms)]
     if late:
         yield of.METADATA_BEHIND.finding(
             f"{_nodes('broker', late)} {_standing(late, now_ms)}", brokers=[one.node for one in late]
@@ -190,11 +188,6 @@ def _clock(quorum: Quorum, now_ms: int) -> Iterator[Finding | NotChecked]:
             brokers=[quorum.leader],
             caution="which of the two is right is not known",
         )
-
-
-def _is_behind(node: QuorumNode, now_ms: int) -> bool:
-    heard = node.last_caught_up_ms if node.last_caught_up_ms is not None else node.last_fetch_ms
-    return heard is None or now_ms - heard > BEHIND_MS
 
 
 def _standing(nodes: Sequence[QuorumNode], now_ms: int) -> str:

@@ -21,9 +21,9 @@ from kelr.sources.live.checkup_answers import (
     defaults_of,
     directories_of,
     own_configs,
-    quorum_of,
     unanswered,
 )
+from kelr.sources.live.describe import quorum_of
 from kelr.sources.live.diagnose import probe_addresses
 from kelr.sources.live.logs import FENCED_PATIENCE_S
 from kelr.sources.live.reassignments import reassignments_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kelr.model import ConfigSource
@@ -12,8 +12,6 @@ from kelr.model.checkup import (
     LogDirectory,
     NotChecked,
     NotRead,
-    Quorum,
-    QuorumNode,
     all_cordoned,
 )
 from kelr.protocol.error_codes import error_name
@@ -102,58 +100,6 @@ def cordoned_by(answer: Message | Failure) -> bool | None:
     """Whether a broker is cordoned (`Broker.cordoned`), from DescribeLogDirs; None where it does not tell."""
     directories = directories_of(answer)
     return None if isinstance(directories, NotRead) else all_cordoned(directories)
-
-
-def quorum_of(answer: Message | Failure, *, asked_ms: int, answered_ms: int) -> Quorum | NotRead:
-    """From DescribeQuorum; the times are this machine's, before and after the question."""
-    if isinstance(answer, Failure):
-        return NotRead(f"the controller: {answer.detail}")
-    error = error_name(answer.error_code)
-    if error != NONE:
-        return refused(error, "DESCRIBE")
-    for topic in answer.topics:
-        for partition in topic.partitions:
-            error = error_name(partition.error_code)
-            if error != NONE:
-                return refused(error, "DESCRIBE")
-            if partition.leader_id >= 0:
-                timed = answer.version >= 1
-                return Quorum(
-                    leader=int(partition.leader_id),
-                    leader_epoch=int(partition.leader_epoch),
-                    voters=_nodes(partition.current_voters, timed=timed),
-                    observers=_nodes(partition.observers, timed=timed),
-                    listeners=_listeners(answer, int(partition.leader_id)),
-                    asked_ms=asked_ms,
-                    answered_ms=answered_ms,
-                )
-    return NotRead("no controller is active")
-
-
-def _nodes(states: Iterable[Any], *, timed: bool) -> tuple[QuorumNode, ...]:
-    return tuple(
-        QuorumNode(
-            node=int(one.replica_id),
-            log_end=_told(one.log_end_offset),
-            last_fetch_ms=_told(one.last_fetch_timestamp) if timed else None,
-            last_caught_up_ms=_told(one.last_caught_up_timestamp) if timed else None,
-        )
-        for one in states
-    )
-
-
-def _told(value: int) -> int | None:
-    """-1 on the wire is nothing that is known."""
-    return int(value) if value >= 0 else None
-
-
-def _listeners(answer: Message, leader: int) -> tuple[str, ...]:
-    """Where the voters are; v2 tells."""
-    if answer.version < 2:
-        return ()
-    nodes = sorted(answer.nodes or (), key=lambda node: (node.node_id != leader, node.node_id))
-    found = [f"{one.host}:{one.port}" for node in nodes for one in node.listeners]
-    return tuple(dict.fromkeys(found))
 
 
 def own_configs(

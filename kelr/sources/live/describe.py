@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kelr.errors import NotAuthorizedError, UnsupportedError
 from kelr.model import Broker, BrokerStatus, Cluster, Features
+from kelr.model.checkup import NotRead, Quorum, QuorumNode
 from kelr.protocol.error_codes import error_name
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, with_acl
 from kelr.sources.live.reassignments import Reassignments, reassignments_of
 from kelr.sources.live.transport import Failure, FailureKind, Message
 
@@ -77,12 +79,13 @@ def describe_cluster(
     quorum, moves = ask_controller(
         requests.describe_quorum(), requests.list_reassignments(timeout_s=CONTROLLER_TIMEOUT_S)
     )
-    reassignments = reassignments_of(moves)
+    reassignments, led = reassignments_of(moves), quorum_of(quorum)
     cluster = Cluster(
         cluster_id=listed.cluster_id,
         brokers=tuple(sorted(listed.brokers, key=lambda broker: broker.id)),
         features=features_of(versions),
-        controller=_controller(quorum),
+        controller=None if isinstance(led, NotRead) else led.leader,
+        controllers={} if isinstance(led, NotRead) else led.following,
         brokers_source=listed.source,
         partitions_source="DescribeTopicPartitions v0" if pages else "Metadata",
         reassignments_error=reassignments.error,
@@ -138,19 +141,62 @@ def _metadata_brokers(ask: AskAny) -> BrokerList:
     return BrokerList(cluster_id or None, brokers, f"Metadata v{answer.version}")
 
 
-def _controller(answer: Message | Failure) -> int | None:
-    """The active controller, from a DescribeQuorum answer; None where there is none, or it is not allowed.
+def quorum_of(
+    answer: Message | Failure, *, asked_ms: int | None = None, answered_ms: int | None = None
+) -> Quorum | NotRead:
+    """From DescribeQuorum; the times are this machine's, before and after the question.
 
     The controller id of DescribeCluster and Metadata is no help: under KRaft brokers put a live broker there at random
     (MetadataCache.getAliveBroker stands in for the controller), so that old clients send their requests somewhere.
     """
-    if isinstance(answer, Failure) or error_name(answer.error_code) in {CLUSTER_UNAUTHORIZED}:
-        return None
+    if isinstance(answer, Failure):
+        return NotRead(f"the controller: {answer.detail}")
+    error = error_name(answer.error_code)
+    if error != NONE:
+        return NotRead(with_acl(error, "DESCRIBE"))
     for topic in answer.topics:
         for partition in topic.partitions:
-            if error_name(partition.error_code) == NONE and partition.leader_id >= 0:
-                return int(partition.leader_id)
-    return None
+            error = error_name(partition.error_code)
+            if error != NONE:
+                return NotRead(with_acl(error, "DESCRIBE"))
+            if partition.leader_id >= 0:
+                timed = answer.version >= 1
+                return Quorum(
+                    leader=int(partition.leader_id),
+                    leader_epoch=int(partition.leader_epoch),
+                    voters=_nodes(partition.current_voters, timed=timed),
+                    observers=_nodes(partition.observers, timed=timed),
+                    listeners=_listeners(answer, int(partition.leader_id)),
+                    asked_ms=asked_ms,
+                    answered_ms=answered_ms,
+                )
+    return NotRead("no controller is active")
+
+
+def _nodes(states: Iterable[Any], *, timed: bool) -> tuple[QuorumNode, ...]:
+    return tuple(
+        QuorumNode(
+            node=int(one.replica_id),
+            log_end=_told(one.log_end_offset),
+            last_fetch_ms=_told(one.last_fetch_timestamp) if timed else None,
+            last_caught_up_ms=_told(one.last_caught_up_timestamp) if timed else None,
+        )
+        for one in states
+    )
+
+
+def _told(value: int) -> int | None:
+    """-1 on the wire is nothing that is known."""
+    return int(value) if value >= 0 else None
+
+
+def _listeners(answer: Message, leader: int) -> tuple[str, ...]:
+    """Where the voters are; v2 tells."""
+    if answer.version < 2:
+        return ()
+    nodes = sorted(answer.nodes or (), key=lambda node: (node.node_id != leader, node.node_id))
+    found = [f"{one.host}:{one.port}" for node in nodes for one in node.listeners]
+    return tuple(dict.fromkeys(found))
 
 
 def _silence(quorum: Message | Failure, moves: Message | Failure) -> str | None:
@@ -169,7 +215,7 @@ def _silence(quorum: Message | Failure, moves: Message | Failure) -> str | None:
         partition = next((error_name(one.error_code) for topic in quorum.topics for one in topic.partitions), NONE)
         errors = [error_name(quorum.error_code), partition]
         why = next((error for error in errors if error != NONE), "no controller is known")
-        if why == CLUSTER_UNAUTHORIZED or _controller(quorum) is not None:
+        if why == CLUSTER_UNAUTHORIZED or isinstance(quorum_of(quorum), Quorum):
             return None
     if isinstance(moves, Failure):
         return why or _waited(moves)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kelr.engine.watching import Counts, Story
+from kelr.engine.words import agree, plural
 from kelr.model import BrokerStatus
 from kelr.view.layout import cut, wrapped
 from kelr.view.styled import Span, Style, Text, styled
@@ -81,6 +82,11 @@ def _counts(story: Story, *, fresh: bool) -> Iterator[Span]:
         if named and status is not BrokerStatus.LIVE:
             ids = ",".join(map(str, named[:_MOST_BROKERS])) + (",..." if len(named) > _MOST_BROKERS else "")
             yield Span(f"{ids} {str(status).replace('-', ' ')}", Style.BAD)
+    following = sight.cluster.controllers
+    if following:
+        count = sum(following.values())
+        style = all_live if count == len(following) else Style.BAD
+        yield Span(f"{count} of {plural(len(following), 'controller')} {agree(count, 'follows', 'follow')}", style)
     yield Span(f"{sight.counts.read:,} partitions:")
     for name, value, before, bad in _figures(sight.counts, begun):
         style = Style.PLAIN if value == 0 else Style.BAD if value and bad else Style.NOTICE
