@@ -163,7 +163,7 @@ def ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError] =
     unelected = [*(one.address for one in refused), *(one.address for one in applied if not one.good)]
     dry_run = plan.elections and not applied
     do = "would not get" if dry_run else "did not get"
-    what = f"{partitions_in_words(len(unelected))} {do} the leader that was asked for: {named(unelected)}"
+    what = f"{partitions_in_words(len(unelected))} {do} the requested leader: {named(unelected)}"
     if errors:
         what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
     some = dry_run or any(one.ended not in {ElectionResult.REFUSED, ElectionResult.NOT_TRIED} for one in applied)

@@ -23,6 +23,7 @@ _GC_THRESHOLD = 100_000
 """Objects made and not freed before Python looks for cycles: more than a page of partitions has."""
 
 _LONGEST_QUOTED = 80
+_INDENT = " " * len("error: ")
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
@@ -152,12 +153,14 @@ def _unwritten(error: OSError | ValueError) -> str:
 def _say(lines: Iterable[str], error: BaseException | None = None) -> None:
     """Tell on stderr; where that is gone too, nobody is left to tell."""
     from kelr.page.words import harmless  # noqa: PLC0415 - only where something went wrong
+    from kelr.view.streams import lines_for  # noqa: PLC0415 - as above
     from kelr.view.styled import cleaned  # noqa: PLC0415 - as above
 
     try:
         if error is not None:
             sys.stderr.write(harmless("".join(traceback.format_exception(error))))
-        sys.stderr.write("".join(f"{cleaned(line)}\n" for line in lines))
+        shown = (part for line in lines for part in lines_for(sys.stderr, cleaned(line), indent=_INDENT))
+        sys.stderr.write("".join(f"{part}\n" for part in shown))
         sys.stderr.flush()
     except OSError:
         pass

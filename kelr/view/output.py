@@ -18,7 +18,7 @@ from kelr.view.columns import Json, RowT, View
 from kelr.view.following import whole_command
 from kelr.view.formats import OutputFormat
 from kelr.view.progress import ProgressLine
-from kelr.view.streams import write_utf8
+from kelr.view.streams import lines_for, write_utf8
 from kelr.view.styled import Style, Text, plain, styled, written
 from kelr.view.table import Table
 
@@ -96,10 +96,11 @@ class Output:
         self.stdout.write(written(plain(text) if isinstance(text, str) else text, color=self.color) + "\n")
 
     def note(self, text: Text | str) -> None:
-        """A line beside the data, to stderr."""
+        """A line beside the data, to stderr; a sentence on a terminal in as many as it takes."""
         self.end_progress()
         self.stdout.flush()
-        self.stderr.write(written(plain(text) if isinstance(text, str) else text, color=self.stderr_color) + "\n")
+        lines = map(plain, lines_for(self.stderr, text)) if isinstance(text, str) else [text]
+        self.stderr.write("".join(f"{written(line, color=self.stderr_color)}\n" for line in lines))
 
     def next_command(self, arguments: Iterable[str]) -> str:
         """The exact command line to type next: these arguments, and the flags that it has to repeat."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import sys
+import textwrap
 from typing import TextIO
 
 _ERRORS = "kelr-readable"
 _STAND_INS = {"\N{MIDDLE DOT}": "-"}
 """What is written for kelr's own signs where the stream cannot hold them; all else is escaped."""
+_COMMAND = re.compile(r"`|\bkelr [a-z]|\bkafka-[a-z]+|\n")
+_NARROWEST = 40
 
 
 def prepare_streams() -> None:
@@ -26,6 +30,24 @@ def write_utf8(stream: TextIO) -> None:
     """Data for machines is UTF-8 whatever the locale says: who reads it need not know where it was written."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def lines_for(stream: TextIO, text: str, *, indent: str = "") -> list[str]:
+    """A sentence in lines of the terminal that the stream is: a terminal breaks words in two. In a pipe, and where it
+    holds a command that is copied, it stays whole.
+
+    Args:
+        indent: what further lines begin with.
+    """
+    if _COMMAND.search(text) or not stream.isatty():
+        return [text]
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:  # no terminal of this system's after all
+        return [text]
+    if columns < _NARROWEST:
+        return [text]
+    return textwrap.wrap(text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _readable(error: UnicodeError) -> tuple[str | bytes, int]:

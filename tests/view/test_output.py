@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
+import struct
+import termios
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +21,7 @@ from hypothesis import strategies as st
 
 from kelr.view.columns import Column, Fact, View
 from kelr.view.output import Output, OutputFormat
+from kelr.view.streams import lines_for
 from kelr.view.styled import plain
 
 
@@ -209,3 +215,29 @@ def test_whatever_is_written_next_clears_the_count_once(written: Callable[[Outpu
     cleared = len(terminal.getvalue())
     written(output)
     assert "\x1b[K" not in terminal.getvalue()[cleared:]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "lines"),
+    [
+        (
+            40,
+            "fix: give the port of a listener, not of a web page",
+            ["fix: give the port of a listener, not of", "     a web page"],
+        ),
+        (40, "fix: kelr explain orders:1 orders:2 orders:3 orders:4", None),
+        (40, "did you mean orders? `kelr describe` without a target lists", None),
+        (40, "a-name-that-is-longer-than-a-line-of-this-terminal/server.properties", None),
+        (39, "a terminal that is too narrow for sentences breaks them itself", None),
+        (0, "a terminal that does not know how wide it is breaks them itself", None),
+    ],
+)
+def test_a_terminal_breaks_no_word_of_a_sentence_and_no_command(
+    columns: int, text: str, lines: list[str] | None
+) -> None:
+    reader, writer = pty.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(writer, "w") as stream:
+        assert lines_for(stream, text, indent=" " * 5) == (lines or [text])
+    os.close(reader)
+    assert lines_for(io.StringIO(), text) == [text]

@@ -37,6 +37,8 @@ from kelr.sources.live.names import AddressInfo
 from kelr.sources.live.requests import API_VERSIONS_KEY, IDS_CHECKED, api_versions, sasl_authenticate, sasl_handshake
 from kelr.sources.live.transport import Answer, Failure, FailureKind, NodeAddress, Request
 
+_WEB = frozenset({b"HTTP", b"<!DO", b"<HTM"})
+"""How HTTP servers begin to answer what is no request of theirs; without a status line for one of before HTTP/1.0."""
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """A longer answer is taken for garbage: Metadata of a million partitions stays below it."""
 _BUFFER_BYTES = 1 << 17
@@ -300,7 +302,8 @@ class Connection:
         self._arrive(4, deadline)
         size = int.from_bytes(self._buffer[:4], "big", signed=True)
         if not 0 <= size <= MAX_ANSWER_BYTES:
-            raise _NoAnswerError(_garbled(f"Invalid frame length: {size}"))
+            web = bytes(self._buffer[:4]).upper() in _WEB
+            raise _NoAnswerError(_garbled("an HTTP server answered" if web else f"Invalid frame length: {size}"))
         end = 4 + size
         self._arrive(end, deadline)
         frame = bytes(memoryview(self._buffer)[4:end])
