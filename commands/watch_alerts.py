@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from kelr.alerts import SECRET_VARIABLE, Command, Lane, Outbox, Receiver, Webhook
 from kelr.commands.session import Session
@@ -25,6 +28,7 @@ from kelr.view.watch.alerts import News, State, alert_document, alerts_of
 from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import Detail
 
+_ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PLACEHOLDER = "{situation}"
 _MOST_LOOKS = 100
 """So many looks wait until their documents are made; then the oldest make room."""
@@ -72,14 +76,49 @@ def checked_runbook(text: str) -> str:
 @contextmanager
 def sending(session: Session, options: WatchOptions) -> Iterator[Alerts]:
     """Documents about a watch, for those whom its options name; at its end what is under way is waited for, unless it
-    was interrupted."""
+    was interrupted. A command that runs is ended with the watch, whatever ends that."""
     alerts = Alerts(session, options)
+    with _raising_signals():
+        try:
+            yield alerts
+        except BaseException:
+            alerts.end(session.output, wait=False)
+            raise
+        alerts.end(session.output, wait=True)
+
+
+class _EndedBySignalError(BaseException):
+    """A signal that ends the process has come."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _raising_signals() -> Iterator[None]:
+    """Signals that end the process raise first, and end it then; a second one ends it at once."""
+    handled = [one for one in _ENDS if signal.getsignal(one) is signal.SIG_DFL]
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        give_back()
+        raise _EndedBySignalError(number)
+
+    def give_back() -> None:
+        for one in handled:
+            signal.signal(one, signal.SIG_DFL)
+
+    if threading.current_thread() is not threading.main_thread():
+        handled = []  # no other may set handlers
+    for one in handled:
+        signal.signal(one, end)
     try:
-        yield alerts
-    except BaseException:
-        alerts.end(session.output, wait=False)
+        yield
+    except _EndedBySignalError as ended:
+        os.kill(os.getpid(), ended.number)
         raise
-    alerts.end(session.output, wait=True)
+    finally:
+        give_back()
 
 
 class Alerts:
@@ -134,7 +173,7 @@ class Alerts:
             output.note(f"waiting up to {END_S:g} s for alerts that are under way; Ctrl-C gives them up")
         try:
             self._end(output, time.monotonic() + (END_S if wait else 0.0))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, _EndedBySignalError):
             self._end(output, 0.0)
             raise
 

@@ -177,6 +177,31 @@ def test_alerts_that_fail_are_a_line_and_those_that_hang_hold_nothing_up(snapsho
     assert b"alerts: command sleep: " in watch.written
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("screen", [True, False])
+def test_a_signal_that_ends_the_watch_ends_the_command_that_runs(
+    snapshot: Path, number: signal.Signals, screen: bool
+) -> None:
+    """It went on without the watch."""
+    runs = snapshot.with_name("runs")
+    program = f"import os, pathlib, time; pathlib.Path({str(runs)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    command = ("--on-change", f'{sys.executable} -c "{program}"')
+    with watch_of(snapshot, *command, *(() if screen else ("-o", "ndjson"))) as watch:
+        if screen:
+            watch.until(ENTER)
+        deadline = time.monotonic() + PATIENCE_S
+        while not (runs.exists() and runs.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        proc = Path("/proc", runs.read_text())
+        assert proc.exists()
+        watch.process.send_signal(number)
+        assert watch.ended() == -number
+        if screen:
+            watch.given_back()
+        assert not proc.exists()
+
+
 def test_a_terminal_that_is_gone_ends_it(watching: OnTerminal) -> None:
     watching.hang_up()
     assert watching.process.wait(30) != 0

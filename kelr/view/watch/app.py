@@ -349,7 +349,8 @@ class LiveApp(App[bool]):
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
-            BaseException: what `step` raised. A signal ends the process, as it would have without a screen.
+            BaseException: what `step` raised, or the handler of a signal: it gets the signal once the screen is gone,
+                and without one the signal ends the process, as it would have without a screen.
         """
         os.environ["TEXTUAL_ALLOW_SIGNALS"] = "1"  # Ctrl-C is a signal as ever, which comes through whatever is drawn
         self._handlers = {number: signal.getsignal(number) for number in _ENDS}
@@ -364,7 +365,8 @@ class LiveApp(App[bool]):
         if self.ended_by is signal.SIGINT:
             raise KeyboardInterrupt
         if self.ended_by is not None:
-            signal.signal(self.ended_by, signal.SIG_DFL)
+            if not callable(signal.getsignal(self.ended_by)):
+                signal.signal(self.ended_by, signal.SIG_DFL)
             os.kill(os.getpid(), self.ended_by)
         if self.return_code:
             raise RuntimeError("the screen failed")  # Textual has printed why
