@@ -21,7 +21,8 @@ _SOURCES = (
 )
 _DATA = (
     *("kelr/py.typed", "kelr/errors/catalogue.toml", "kelr/lab/locks/*.json", "kelr/protocol/schemas/*.json"),
-    *("kelr/simulation/scenarios/*.txt", "kelr/*/templates/*", "kelr/*/*/templates/*"),
+    *("kelr/simulation/scenarios/*.txt", "kelr/lab/simulated/handlers/*.txt"),
+    *("kelr/*/templates/*", "kelr/*/*/templates/*"),
 )
 
 

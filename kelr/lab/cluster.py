@@ -26,7 +26,7 @@ from kelr.lab.processes import free_ports
 from kelr.lab.security.access import Access, require_openssl
 from kelr.lab.security.kinds import Security
 from kelr.lab.spec import LabSpec
-from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
+from kelr.lab.state import LabState, load_state, locked, node_name, save_state
 from kelr.lab.teardown import file_errors
 from kelr.model import TopicPartition
 from kelr.model.checkup import AddressState
@@ -135,10 +135,6 @@ class Lab(AnyLab):
 
     _state: LabState
 
-    def __init__(self, directory: Path, state: LabState) -> None:
-        self.directory = directory
-        self._state = state
-
     @classmethod
     def up(
         cls,
@@ -182,18 +178,13 @@ class Lab(AnyLab):
             jars=tuple(map(str, jars)),
             archive=str(archive_file(cache_directory(), lock, java)),
         )
-        with file_errors(directory):
-            claim_directory(directory, state)
-        lab = cls(directory, state)
-        try:
-            with file_errors(directory):
-                lab._watch(owner_pid)
-                lab._ensure_archive(java, report)
-                lab._come_up(report)
-        except BaseException:
-            lab.down()
-            raise
-        return lab
+
+        def start(lab: Lab) -> None:
+            lab._watch(owner_pid)
+            lab._ensure_archive(java, report)
+            lab._come_up(report)
+
+        return cls._started(directory, state, start)
 
     @classmethod
     def open(cls, directory: Path) -> Lab:

@@ -15,7 +15,8 @@ from kelr.errors import LabError, UsageError
 from kelr.lab import processes, wire
 from kelr.lab.disk import CutTail
 from kelr.lab.nodes import HOST
-from kelr.lab.teardown import take_down
+from kelr.lab.state import claim_directory
+from kelr.lab.teardown import file_errors, take_down
 from kelr.model import PartitionState, TopicPartition
 
 Report: TypeAlias = Callable[[str], None]
@@ -107,6 +108,7 @@ class SpecOfLab(Protocol):
 class StateOfLab(Protocol):
     """What every lab.json has."""
 
+    def document(self) -> dict[str, Any]: ...
     @property
     def lab_id(self) -> str: ...
     @property
@@ -121,8 +123,29 @@ class AnyLab(ABC):
     `kelr.lab.cluster.Lab` says what each method does, and raises.
     """
 
-    directory: Path
     _state: StateOfLab
+
+    def __init__(self, directory: Path, state: StateOfLab) -> None:
+        self.directory = directory
+        self._state = state
+
+    @classmethod
+    def _started(cls, directory: Path, state: StateOfLab, start: Callable[[Self], None]) -> Self:
+        """The lab of a directory that becomes its own, once it has started; nothing is left behind where it does not.
+
+        Raises:
+            LabError: a lab is there already, or it does not start.
+        """
+        with file_errors(directory):
+            claim_directory(directory, state)
+        lab = cls(directory, state)
+        try:
+            with file_errors(directory):
+                start(lab)
+        except BaseException:
+            lab.down()
+            raise
+        return lab
 
     @property
     @abstractmethod

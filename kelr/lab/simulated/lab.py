@@ -20,8 +20,7 @@ from kelr.lab.nodes import HOST, new_kafka_uuid
 from kelr.lab.observed import AnyLab, LabStatus, NodeStatus, Rehearsal, Report
 from kelr.lab.processes import free_ports
 from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedSpec, SimulatedState, load_simulated
-from kelr.lab.state import STATE_FILE, ProcessRecord, claim_directory, locked, save_state
-from kelr.lab.teardown import file_errors
+from kelr.lab.state import STATE_FILE, ProcessRecord, locked, save_state
 from kelr.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -71,10 +70,6 @@ class SimulatedLab(AnyLab):
     """
 
     _state: SimulatedState
-
-    def __init__(self, directory: Path, state: SimulatedState) -> None:
-        self.directory = directory
-        self._state = state
 
     @classmethod
     def up(
@@ -129,20 +124,15 @@ class SimulatedLab(AnyLab):
             from_snapshot=snapshot is not None,
             log_dirs=log_dirs,
         )
-        with file_errors(directory):
-            claim_directory(directory, state)
-        lab = cls(directory, state)
-        try:
-            with file_errors(directory):
-                if snapshot is not None:
-                    shutil.copyfile(snapshot, directory / SNAPSHOT_FILE)
-                if owner_pid is not None:
-                    watch.spawn_watch(directory, state.lab_id, owner_pid)
-                lab._come_up(report)
-        except BaseException:
-            lab.down()
-            raise
-        return lab
+
+        def start(lab: SimulatedLab) -> None:
+            if snapshot is not None:
+                shutil.copyfile(snapshot, directory / SNAPSHOT_FILE)
+            if owner_pid is not None:
+                watch.spawn_watch(directory, state.lab_id, owner_pid)
+            lab._come_up(report)
+
+        return cls._started(directory, state, start)
 
     @classmethod
     def open(cls, directory: Path) -> SimulatedLab:

@@ -19,7 +19,7 @@ from kelr.model import (
 from kelr.replay.snapshots import Described, cluster_of_image, first_partition_replicas
 from kelr.sources.base import CUT_SHORT, Closes, Page, Progress
 from kelr.sources.metadata_log.log import MetadataLogReader
-from kelr.sources.metadata_log.replaying import Moment, Observer, check_understood, replay, time_text
+from kelr.sources.metadata_log.replaying import Moment, check_understood, replay, time_text
 from kelr.sources.paging import paginate
 from kelr.sources.quorum_source import QuorumReader
 
@@ -36,7 +36,6 @@ class MetadataLogSource(Closes):
     Args:
         at: the moment; None for the end of the log.
         progress: told of bytes read and bytes there.
-        observer: told of each batch as it is replayed.
         on_close: done when this is closed; until then the log may be read once more.
 
     Raises:
@@ -50,10 +49,9 @@ class MetadataLogSource(Closes):
         at: Moment | None = None,
         *,
         progress: Progress | None = None,
-        observer: Observer | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        replayed = replay(log.batches(progress), at, name=log.name, observer=observer)
+        replayed = replay(log.batches(progress), at, name=log.name)
         image = replayed.image
         assert image.at is not None
         self._warnings = (*log.warnings, *check_understood(image, name=log.name))
