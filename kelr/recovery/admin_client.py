@@ -31,7 +31,6 @@ _REFUSALS = frozenset({
     INVALID_REPLICA_ASSIGNMENT,
     "INVALID_REQUEST",
     "UNSUPPORTED_VERSION",
-    UNKNOWN_TOPIC,
     NOT_SENT,
 })  # fmt: skip
 
@@ -43,8 +42,9 @@ def is_refusal(error: str) -> bool:
     NOT_CONTROLLER. And a broker sends what it passes on once more where the controller goes before it answers
     (NodeToControllerRequestThread.handleResponse), so that the answer is that of the second time: an election is
     ELECTION_NOT_NEEDED since the first time elected the leader, PREFERRED_LEADER_NOT_AVAILABLE since it elected another
-    than the preferred one, ELIGIBLE_LEADERS_NOT_AVAILABLE since whom it elected has died meanwhile
-    (ReplicationControlManager.electLeader, which answers each of them for want of a record to write, this time).
+    than the preferred one, ELIGIBLE_LEADERS_NOT_AVAILABLE since whom it elected has died meanwhile, and
+    UNKNOWN_TOPIC_OR_PARTITION since the topic was deleted meanwhile (ReplicationControlManager.electLeader, which
+    answers each of them for want of a record to write, this time).
     """
     return error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED")
 

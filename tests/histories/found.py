@@ -133,4 +133,21 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
             "ada's disk 24": "EIO",
         },
     ),
+    # The broker asked the controller twice, and passed the second answer on, that there is no such topic any more. It
+    # was taken for proof that nobody had been elected, and no audit line told of the election.
+    "a topic is deleted between an election and its repetition, and a kill comes before the result": (
+        1755530,
+        {
+            "second operator 0": "desk",
+            "stranger 0": [17.94, "deletes"],
+            "ada's pauses 0": 10,
+            "bob's pauses 0": 10,
+            "ada's choice 0": "hold",
+            "bob's wishes 0": 0,
+            "ada's reading 0": 10,
+            "bob's elect requests 0": "twice 11",
+            "bob's elect requests 1": "twice 20",
+            "bob's impatience 0": ["kill", 0.5],
+        },
+    ),
 }

@@ -16,7 +16,7 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PlannedElection, TopicPartition
 from kelr.model.plan import Applied
-from kelr.recovery import apply, audit, configs, hold, journal_reader, mending, restoring, resume, undo
+from kelr.recovery import admin_client, apply, audit, configs, hold, journal_reader, mending, restoring, resume, undo
 from kelr.recovery.apply import Run
 from kelr.recovery.apply_context import Site
 from kelr.recovery.batches import Batch
@@ -204,6 +204,10 @@ def _a_lagging_broker_is_believed_about_a_third_order(patch: Patch) -> None:
     patch(restoring, "_outlast_older_orders", _nothing)
 
 
+def _an_unknown_topic_was_never_elected_for(patch: Patch) -> None:
+    patch(admin_client, "_REFUSALS", admin_client._REFUSALS | {admin_client.UNKNOWN_TOPIC})
+
+
 MENDED = (
     _a_config_is_restored_that_no_line_names,
     _a_topic_that_is_gone_is_one_that_cannot_be_read,
@@ -215,6 +219,7 @@ MENDED = (
     _a_request_counts_from_when_it_was_written_down,
     _an_order_that_was_restored_is_believed,
     _a_lagging_broker_is_believed_about_a_third_order,
+    _an_unknown_topic_was_never_elected_for,
 )
 """What was wrong before each of `FOUND` was mended, in their order."""
 
