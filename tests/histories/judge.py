@@ -180,7 +180,7 @@ class Judge:
             if overtaken.pop(by, None) == order or (by not in begun and before.get(at) == order):
                 yield order
             host = by.partition("/")[0] + "/"
-            if by not in begun and before.get(at) in {one for run, one in restored if not run.startswith(host)}:
+            if order != before.get(at) and before.get(at) in {one for run, one in restored if not run.startswith(host)}:
                 late.add(by)
             elif by in late and before.get(at) == order:
                 yield order
