@@ -12,6 +12,13 @@ ROOT = Path(__file__).parents[2]
 BANNED = re.compile(
     r"\b(heard|nobody|whoever|whatever|unless told|own account|learnt|worth it|all the same|put right)\b", re.IGNORECASE
 )
+FOR_DEVELOPERS = {
+    *("architecture", "election-rules", "hindsight", "invariants", "mutation", "requirements", "scenarios", "testing"),
+    "README",
+}
+"""Documents in `docs` that are no operator's: of the rules, of how kelr is built and tested, and those of TLA+."""
+IN_DOCUMENTS = {"docs/plans.md": {"heard"}}
+"""Words of documents and files that a page names."""
 ALLOWED = {
     "heard": "a field of documents",
     "any-replica-heard": "the name of a rule, in documents",
@@ -48,6 +55,32 @@ def test_no_error_is_explained_in_words_that_kelr_does_not_use() -> None:
     said = [str(value) for group in groups.values() for entry in group.values() for value in entry.values()]
     assert said
     assert [one for one in said if BANNED.search(one)] == []
+
+
+def in_pages(root: Path) -> list[str]:
+    """Banned words of README.md and of the pages that operators read, code and what kelr prints among them."""
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    return [
+        f"{name}:{number}: {word}"
+        for page in pages
+        if page.parent == root or page.stem not in FOR_DEVELOPERS
+        for name in (page.relative_to(root).as_posix(),)
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1)
+        for word in BANNED.findall(line)
+        if word not in IN_DOCUMENTS.get(name, ())
+    ]
+
+
+def test_no_page_for_operators_has_a_word_that_kelr_does_not_use() -> None:
+    assert in_pages(ROOT) == []
+
+
+def test_a_banned_word_is_found_on_a_page(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("README.md", "docs/recovery.md", "docs/testing.md"):
+        (tmp_path / name).write_text("Fine.\nWhatever\nhappens.\n")
+    (tmp_path / "docs/plans.md").write_text("`heard`, nobody\n")
+    assert in_pages(tmp_path) == ["README.md:2: Whatever", "docs/plans.md:1: nobody", "docs/recovery.md:2: Whatever"]
 
 
 def test_a_banned_word_is_found_wherever_it_is_said(tmp_path: Path) -> None:
