@@ -12,6 +12,7 @@ from kelr.recovery.configs import MIN_ISR, own_value
 from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
 
+_UNCLEAN = "unclean.leader.election.enable"
 _DEFECT = (
     "Kafka's controller keeps the cleared entries in its index (BrokersToElrs). If the topic is deleted later, a "
     "broker that was in one of these ELRs cannot register after an unclean shutdown: the controller fails at it "
@@ -99,7 +100,7 @@ def price_of_hold(
         writes=str(config.min_insync_replicas + (own is not None)),
         leaderless=leaderless,
         cleared=cleared,
-        refusal=_refusal(topic, cluster.features.elr_enabled, leaderless, cleared),
+        refusal=_refusal(topic, cluster.features.elr_enabled, config, leaderless, cleared),
         needs_force=_needs_force(cleared),
         producers=_producers(config, states),
     )
@@ -140,13 +141,25 @@ def _cleared(state: PartitionState, decision: Decision | None) -> Cleared:
     )
 
 
-def _refusal(topic: str, elr_enabled: bool | None, leaderless: Sequence[int], cleared: Sequence[Cleared]) -> str | None:
+def _refusal(
+    topic: str,
+    elr_enabled: bool | None,
+    config: TopicConfig,
+    leaderless: Sequence[int],
+    cleared: Sequence[Cleared],
+) -> str | None:
     if elr_enabled is not True:
         return "ELR is off in this cluster, or not known: a write of min.insync.replicas clears nothing"
+    if config.unclean_leader_election_of_the_controller is not False:
+        true = "is true" if config.unclean_leader_election_of_the_controller else "may be true"
+        return (
+            f"{_UNCLEAN} {true} for topic {topic}: Kafka elects a returning broker, or another live one, even then;"
+            f" write {_UNCLEAN}=false to the topic first"
+        )
     if not leaderless:
         return f"every partition of topic {topic} has a leader: no return elects one"
     if not any(one.leader is None for one in cleared):
-        return f"no leaderless partition of topic {topic} has an ELR or LastKnownELR: no return elects a leader"
+        return f"no leaderless partition of topic {topic} has an ELR or LastKnownELR: there is nothing to clear"
     return None
 
 

@@ -11,7 +11,7 @@ import pytest
 from kelr.controller import Configs, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import NotAuthorizedError, RefusedError, UsageError
-from kelr.model import ElectionRequest, ElectionType, TopicConfig, TopicPartition
+from kelr.model import ConfigSource, ElectionRequest, ElectionType, TopicConfig, TopicPartition
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -237,6 +237,40 @@ def test_elr_is_off(tmp_path: Path) -> None:
     assert _price(world).refusal is not None
     with pytest.raises(RefusedError, match="ELR is off in this cluster"):
         _hold(world, tmp_path)
+
+
+@pytest.mark.parametrize("cluster_wide", [False, True])
+def test_where_kafka_elects_uncleanly_by_itself_a_hold_keeps_nobody_off(tmp_path: Path, cluster_wide: bool) -> None:
+    """2 and 3 are down too. With its sets cleared the topic takes whoever returns first."""
+    world = leaderless()
+    price = _price(world)
+    for broker in (2, 3):
+        world.after(events.BrokerFenced(broker))
+    world.after(events.ConfigWritten(None if cluster_wide else TOPIC, unclean_leader_election=True))
+    with pytest.raises(RefusedError, match="enable is true for topic orders: Kafka elects"):
+        _hold(world, tmp_path, price)
+    assert world.moments == []
+    world.after(events.ConfigWritten(TOPIC, min_isr=2))  # what a hold would do
+    returns(world, 3, clean=False)
+    assert {world.state(number).leader for number in range(4)} == {3}
+
+
+def test_where_the_controllers_file_may_elect_uncleanly_nothing_is_held() -> None:
+    """A broker's file has true: the controller's is told by no request."""
+    world = leaderless()
+
+    class Source(SimulatedSource):
+        def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+            found = super().topic_configs(topics)
+            static = ConfigSource.STATIC
+            return {
+                topic: replace(one, unclean_leader_election=True, unclean_leader_election_source=static)
+                for topic, one in found.items()
+            }
+
+    price = price_of_hold(TOPIC, source=Source(world), clock_ms=world.clock_ms)
+    assert price.refusal is not None
+    assert price.refusal.startswith("unclean.leader.election.enable may be true for topic orders")
 
 
 def test_nobody_to_hold_off(tmp_path: Path) -> None:
