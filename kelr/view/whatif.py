@@ -346,8 +346,9 @@ class OutageReport:
             output.line(line)
         for line in totals_lines(layout, tally, whole=whole):
             output.line(line)
-        if self._heap or self._groups:
-            output.line()
+        if not (self._heap or self._groups):
+            return
+        output.line()
         if self._one_by_one:
             worth = [fate for _, _, fate in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
             self._list(layout.table(_people_columns(), worth), affected - len(worth), "partitions change")

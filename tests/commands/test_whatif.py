@@ -149,6 +149,7 @@ def test_a_return_is_counted_as_it_may_be_at_worst(
     ran = kelr("whatif", "--if", assume)
     assert ran.out.startswith(headline)
     assert not remark or f" {remark}\n" in ran.out
+    assert ("BECOMES" in ran.out) is bool(remark)
     assert "whatif reads no logs: members of ISR and ELR count as complete" in ran.err
     lost = next(line for line in ran.out.splitlines() if "committed records may be lost" in line)
     assert lost.split()[-2] == ("1+" if "1 elected" in remark else "?")
