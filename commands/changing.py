@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from kelr.commands.session import Session
@@ -168,3 +169,12 @@ def ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError] =
         what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
     some = dry_run or any(one.ended not in {ElectionResult.REFUSED, ElectionResult.NOT_TRIED} for one in applied)
     return PartlyDoneError(what) if some else RefusedError(what)
+
+
+@contextmanager
+def nothing_changed_yet(what: str = "nothing was changed") -> Iterator[None]:
+    """Around, or as the decorator of, what only reads and asks: an interruption says so."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        raise KeyboardInterrupt(what) from interruption

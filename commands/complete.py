@@ -5,7 +5,7 @@ whatever fails, nothing is offered. Those scripts do not quote, and zsh evaluate
 would read as more than a word is never offered.
 
 What only a cluster knows is remembered for a while. What is not is read by a process apart
-(`kelr.commands.complete_reading`); it is waited for as long as a person does not notice.
+(`kelr.commands.complete_known`); it is waited for as long as a person does not notice.
 """
 
 from __future__ import annotations

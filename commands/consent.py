@@ -7,8 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from kelr.commands.interrupts import nothing_changed_yet
-from kelr.commands.reasons import EXAMPLE
+from kelr.commands.changing import nothing_changed_yet
 from kelr.errors import RefusedError, UsageError
 from kelr.model.plan import AcceptedLoss, Consent, Plan
 from kelr.recovery.consent import Confirmation, accepts_loss, missing_code, missing_consent
@@ -76,6 +75,11 @@ def confirm(output: Output, question: str, *, yes: bool, stdin: TextIO | None = 
             code="no-terminal",
         )
     _ask_yes(terminal, question)
+
+
+def read_consent(*, yes: bool, accept_loss: str | None, force: str | None) -> Confirmation:
+    """What somebody agrees to by ``--yes``, ``--accept-loss`` and ``--force``. Raises UsageError."""
+    return Confirmation(read_accepted_loss(accept_loss), read_reason(force), yes)
 
 
 def read_accepted_loss(text: str | None) -> AcceptedLoss | None:
@@ -184,3 +188,28 @@ def _flags(plan: Plan, given: Confirmation, *, yes: bool) -> str:
         flags.append(f"--force '{EXAMPLE}'")
     flags += ["--yes"] if yes else []
     return " ".join(flags)
+
+
+# Reasons.
+
+
+EXAMPLE = "why it has to be"
+_PLACEHOLDERS = frozenset({"reason", "a reason", "the reason", "why", EXAMPLE})
+
+
+def read_reason(force: str | None) -> str | None:
+    """The reason, or None where the flag was not given.
+
+    Raises:
+        UsageError: it is a word that stands for a reason in kelr's own examples.
+    """
+    if force is None:
+        return None
+    reason = force.strip()
+    if reason.strip("'\"<>").lower() in _PLACEHOLDERS:
+        raise UsageError(
+            f"--force {force!r} stands for a reason, and is none; it goes into the audit log",
+            next_step="say in your own words why it has to be, for those who read the log",
+            code="reason-missing",
+        )
+    return reason

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kelr.commands.options import on_this_machine, open_output
-from kelr.errors import ExitCode, UsageError
+from kelr.config.context import context_of
+from kelr.config.contexts_file import read_contexts
+from kelr.config.edit import Edit
+from kelr.config.login import PATH_ENDS, Login, given_properties
+from kelr.config.value import Kind, Value
+from kelr.errors import BadInputError, ExitCode, UsageError
+from kelr.sources.connection import parse_servers
+from kelr.sources.properties import read_properties
+from kelr.view.output import Output
 
 app = typer.Typer(add_completion=False)
 
@@ -118,9 +128,6 @@ def add(
           --property sasl.mechanism=SCRAM-SHA-512
     """
     output = open_output(ctx)
-    from kelr.commands.context_adding import AddOptions, add_context  # noqa: PLC0415 - not for --help
-    from kelr.config.value import Kind  # noqa: PLC0415
-
     options = AddOptions(
         bootstrap_server=bootstrap_server,
         bootstrap_controller=bootstrap_controller,
@@ -143,6 +150,136 @@ def add(
         raise UsageError("--pin asks the cluster for its id, and --cluster-id gives it", next_step="leave one out")
     add_context(output, name, options, environ=os.environ, use=use, force=force)
     if pin:
-        from kelr.commands.context_try import try_context  # noqa: PLC0415 - only where it connects
+        from kelr.commands.context import try_context  # noqa: PLC0415 - only where it connects
 
         try_context(output, name, pin=True, timeout_s=timeout_s)
+
+
+_FLAGS = {
+    Kind.HERE: "--property",
+    Kind.ENV: "--property-env",
+    Kind.FILE: "--property-file",
+    Kind.COMMAND: "--property-command",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """What was given of the new context; None where nothing was."""
+
+    bootstrap_server: str | None = None
+    bootstrap_controller: str | None = None
+    command_config: Path | None = None
+    cluster_id: str | None = None
+    timeout_s: float | None = None
+    read_only: bool = False
+    username: str | None = None
+    password_env: str | None = None
+    password_file: Path | None = None
+    password_command: str | None = None
+    properties: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+
+def add_context(
+    output: Output, name: str, options: AddOptions, *, environ: Mapping[str, str], use: bool, force: bool
+) -> None:
+    """Write a new context, once it is known to make sense.
+
+    Raises:
+        UsageError: the name is taken or none, or the options make no context.
+        BadInputError: the properties file, or the contexts file, is not what it should be.
+    """
+    values = _values(options)
+    file = read_contexts(environ)
+    edit = Edit(file)
+    edit.put(name, values, force=force)
+    _check(name, values, file.path)
+    first = not file.names
+    if use or first:
+        edit.use(name)
+    edit.write()
+    replaced = name in file.names
+    output.note(f"{'replaced' if replaced else 'added'} context {name} in {file.path}")
+    written = edit.written()
+    for key in written.clear_secrets(name):
+        output.note(f"{key} stands there in clear: --property-env, -file or -command would keep it elsewhere")
+    if use or first:
+        output.note(f"{name} is the current context now")
+
+
+def _values(options: AddOptions) -> dict[str, Any]:
+    """The table as it is written: paths that were typed are relative to where they were typed, so absolute here."""
+    for servers in (options.bootstrap_server, options.bootstrap_controller):
+        if servers is not None:
+            parse_servers(servers)
+    found: dict[str, Any] = {
+        "bootstrap_server": options.bootstrap_server,
+        "bootstrap_controller": options.bootstrap_controller,
+        "command_config": None if options.command_config is None else _absolute(options.command_config),
+        "cluster_id": options.cluster_id,
+        "timeout": _plain(options.timeout_s),
+        "read_only": options.read_only or None,
+        "username": options.username,
+        "password_env": options.password_env,
+        "password_file": None if options.password_file is None else _absolute(options.password_file),
+        "password_command": options.password_command,
+    }
+    values = {key: value for key, value in found.items() if value is not None}
+    properties = _properties(options.properties)
+    if properties:
+        values["properties"] = properties
+    says_where = {"bootstrap_server", "bootstrap_controller"} & values.keys() or "bootstrap.servers" in properties
+    if not says_where and not _file_says_where(options.command_config):
+        raise UsageError(
+            "nothing says where the cluster is",
+            next_step="give --bootstrap-server HOST:PORT, or a --command-config file with bootstrap.servers",
+            code="no-cluster-named",
+        )
+    return values
+
+
+def _file_says_where(path: Path | None) -> bool:
+    return path is not None and "bootstrap.servers" in read_properties(path)
+
+
+def _properties(texts: Mapping[Kind, tuple[str, ...]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for kind, given in texts.items():
+        for key, text in given_properties(given, _FLAGS[kind]).items():
+            if key in found:
+                raise UsageError(f"the property {key} is given twice", next_step="give it once")
+            if not text and kind is not Kind.HERE:
+                raise UsageError(f"{_FLAGS[kind]} {key}= names nothing", next_step=f"give {_FLAGS[kind]} {key}=...")
+            is_path = kind is Kind.FILE or (kind is Kind.HERE and key.endswith(PATH_ENDS) and not text.startswith("${"))
+            value = _absolute(Path(text)) if is_path and text else text
+            found[key] = value if kind is Kind.HERE else {kind.value: value}
+    return found
+
+
+def _check(name: str, values: Mapping[str, Any], path: Path) -> None:
+    """That the context can log in, as far as that can be told without its secrets: none is looked up here."""
+    context = context_of(name, values, path)
+    if context.command_config is not None:
+        read_properties(context.command_config)
+    for value in [context.password, *context.properties.values()]:
+        if value is not None and value.kind is Kind.COMMAND:
+            value.words(f"context {name!r}")
+    stand_in = Value(Kind.HERE, "x")
+    known = {key: value for key, value in context.properties.items() if value.kind is Kind.HERE}
+    password = None if context.password is None else stand_in
+    try:
+        Login(replace(context, password=password, properties=known), environ={}).properties  # noqa: B018 - it raises
+    except BadInputError as error:
+        raise UsageError(
+            f"{error.message}; nothing was written",
+            next_step="a user name needs where its password is (--password-env, -file or -command), and"
+            " --property security.protocol=SASL_SSL --property sasl.mechanism=SCRAM-SHA-512, or what the cluster takes",
+        ) from None
+
+
+def _absolute(path: Path) -> str:
+    return str(path.expanduser().absolute())
+
+
+def _plain(number: float | None) -> float | int | None:
+    return int(number) if number is not None and number == int(number) else number

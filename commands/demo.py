@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.demo_parts import headline, on, run, typed
+from kelr.commands.demo_simulated import headline, on, run, typed
 from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.session import now_ms
 from kelr.errors import ConnectError, ExitCode, LabError, UsageError

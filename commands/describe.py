@@ -247,7 +247,7 @@ def _list(session: Session, source: Source, selection: Selection, pages: Iterabl
 
 
 def _summarize(session: Session, source: Source, selection: Selection, pages: Iterable[SurveyPage]) -> _Result:
-    from kelr.view.summary import Summary, show_summary  # noqa: PLC0415 - not for --help
+    from kelr.view.describe import Summary, show_summary  # noqa: PLC0415 - not for --help
 
     result = _Result()
     counted = Summary(source.cluster())

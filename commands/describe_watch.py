@@ -15,8 +15,7 @@ from kelr.errors import KelrError, UsageError
 from kelr.model import TopicError
 from kelr.sources.base import silence_of
 from kelr.view.output import Output
-from kelr.view.watch.gaps import Gaps
-from kelr.view.watch.model import Silence
+from kelr.view.watch.model import Gaps, Silence
 from kelr.view.watch.words import clock
 
 _DEFAULT_INTERVAL = "2s"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kelr.commands.elections_on_record import on_record
 from kelr.commands.recovering import source_with
-from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
+from kelr.commands.topic_errors import fail_unseen, sees_any
 from kelr.controller import RuleSet, rule_set
 from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions

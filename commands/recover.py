@@ -160,18 +160,19 @@ def plan(
       kelr recover plan --export by-hand/ --out plan.json -b kafka-1:9092
     """
     session = open_session(ctx)
-    from kelr.commands.recover_plan import plan_and_show, read_options  # noqa: PLC0415 - not for --help
+    from kelr.commands.recover_plan import (  # noqa: PLC0415 - not for --help
+        PlanOptions,
+        plan_and_show,
+        read_lifetime_ms,
+        read_wish,
+    )
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
-    wanted = read_options(
-        session,
+    wanted = PlanOptions(
         selection,
-        everything=all_topic_partitions,
-        targets=[str(target) for target in selection.targets],
-        election_type=election_type,
-        designate=designate,
-        gone=gone or (),
-        expires_in=expires_in,
+        read_wish(election_type, designate, gone or ()),
+        read_lifetime_ms(expires_in),
+        only_unsafe=selection.is_everything and not all_topic_partitions,
         logs=logs or (),
         out=out,
         export=export,
@@ -249,19 +250,18 @@ def apply(
       kelr recover apply plan.json --yes --accept-loss 19 -b kafka-1:9092
     """
     session = open_session(ctx)
-    from kelr.commands.recover_apply import carry_out, read_options  # noqa: PLC0415 - not for --help
+    from kelr.commands.consent import read_consent  # noqa: PLC0415 - not for --help
+    from kelr.commands.recover_apply import ApplyOptions, carry_out  # noqa: PLC0415
 
-    wanted = read_options(
+    wanted = ApplyOptions(
         file,
+        read_consent(yes=yes, accept_loss=accept_loss, force=force),
         topics=topic or (),
         logs=logs or (),
         batch=batch,
         pause_s=pause,
         keep_order=keep_order,
         dry_run=dry_run,
-        yes=yes,
-        accept_loss=accept_loss,
-        force=force,
     )
     carry_out(session, wanted)
 

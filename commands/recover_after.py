@@ -151,7 +151,7 @@ def hold(
       kelr recover hold orders --yes-clear-elr-of orders -b kafka-1:9092
     """
     session = open_session(ctx)
-    from kelr.commands.recover_hold import hold as hold_it  # noqa: PLC0415 - not for --help
+    from kelr.commands.recover_settle import hold as hold_it  # noqa: PLC0415 - not for --help
 
     named = [name for name in (target, topic) if name is not None]
     if len(named) != 1:

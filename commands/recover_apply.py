@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kelr.commands.changing import (
@@ -12,14 +12,13 @@ from kelr.commands.changing import (
     ended,
     hand_of,
     kept_plan,
+    nothing_changed_yet,
     refuse_open,
     require_live,
     who_changes,
 )
-from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss, shown_before_asking
+from kelr.commands.consent import ask_consent, can_ask, shown_before_asking
 from kelr.commands.elections_on_record import on_record
-from kelr.commands.interrupts import nothing_changed_yet
-from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
     Rescue,
@@ -55,50 +54,28 @@ from kelr.view.plan_words import partitions_in_words
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options of ``kelr recover apply``, read."""
+class ApplyOptions:
+    """The options of ``kelr recover apply``. Raises UsageError where one of them makes no sense."""
 
     path: Path
-    topics: Sequence[str]
-    logs: Sequence[Path]
-    batch: int
-    pause_s: float
-    keep_order: bool
-    dry_run: bool
-    given: Confirmation
+    given: Confirmation = field(default_factory=Confirmation)
+    topics: Sequence[str] = ()
+    logs: Sequence[Path] = ()
+    batch: int | None = None
+    pause_s: float | None = None
+    keep_order: bool = False
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and self.batch < 1:
+            raise UsageError(f"--batch is {self.batch}, less than 1", next_step="give 1 or more")
+        if self.pause_s is not None and not 0 <= self.pause_s <= 86_400:
+            raise UsageError(
+                f"--pause is {self.pause_s:g}, not a number of seconds", next_step="give something like 10"
+            )
 
 
-def read_options(
-    path: Path,
-    *,
-    topics: Sequence[str],
-    logs: Sequence[Path],
-    batch: int | None,
-    pause_s: float | None,
-    keep_order: bool,
-    dry_run: bool,
-    yes: bool,
-    accept_loss: str | None,
-    force: str | None,
-) -> Wanted:
-    """Read the options. Raises UsageError where one of them makes no sense."""
-    if batch is not None and batch < 1:
-        raise UsageError(f"--batch is {batch}, less than 1", next_step="give 1 or more")
-    if pause_s is not None and not 0 <= pause_s <= 86_400:
-        raise UsageError(f"--pause is {pause_s:g}, not a number of seconds", next_step="give something like 10")
-    return Wanted(
-        path,
-        topics,
-        logs,
-        batch or DEFAULT_BATCH,
-        pause_s or 0,
-        keep_order,
-        dry_run,
-        Confirmation(read_accepted_loss(accept_loss), read_reason(force), yes),
-    )
-
-
-def carry_out(session: Session, wanted: Wanted) -> None:
+def carry_out(session: Session, wanted: ApplyOptions) -> None:
     """Show the plan, check it against the cluster, ask, and carry out what still holds.
 
     Raises:
@@ -143,7 +120,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     _apply(session, wanted, source, checked, context)
 
 
-def _show_before(session: Session, wanted: Wanted, checked: Checked, context: PlanContext) -> None:
+def _show_before(session: Session, wanted: ApplyOptions, checked: Checked, context: PlanContext) -> None:
     """Where nothing is carried out yet, or somebody is asked first: what can run now, and what it costs. The plan
     itself was read where it was made."""
     output, part = session.output, only_partitions(checked.plan, checked.ready)
@@ -159,7 +136,7 @@ def _show_before(session: Session, wanted: Wanted, checked: Checked, context: Pl
 # What is carried out.
 
 
-def _require_in_time(session: Session, plan: Plan, wanted: Wanted) -> None:
+def _require_in_time(session: Session, plan: Plan, wanted: ApplyOptions) -> None:
     """Raises RefusedError."""
     late_s = (MACHINE.now_ms() - plan.expires_at_ms) // 1000
     if late_s < 0:
@@ -198,17 +175,17 @@ def _record_all_refused(session: Session, plan: Plan, refused: Sequence[Applied]
 
 
 @nothing_changed_yet()
-def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tuple[Applied, ...]:
+def _checked(session: Session, source: Source, plan: Plan, wanted: ApplyOptions) -> tuple[Applied, ...]:
     if not plan.elections:
         return ()
     # Reading many at once is quick whatever the batch that is elected: a broker that hangs costs its timeout once.
-    batch = max(wanted.batch, DEFAULT_BATCH)
+    batch = max(wanted.batch or 0, DEFAULT_BATCH)
     checked = check_plan(plan, source=source, ground=MACHINE, batch=batch, report=reporter(session))
     session.output.end_progress()
     return checked
 
 
-def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, context: PlanContext) -> None:
+def _apply(session: Session, wanted: ApplyOptions, source: Source, checked: Checked, context: PlanContext) -> None:
     """Ask, and carry out what still holds."""
     part = only_partitions(checked.plan, checked.ready)
     done: tuple[Applied, ...] = ()
@@ -237,8 +214,8 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
             ground=MACHINE,
             who=who,
             consented=consented,
-            batch=wanted.batch,
-            pause_s=wanted.pause_s,
+            batch=wanted.batch or DEFAULT_BATCH,
+            pause_s=wanted.pause_s or 0,
             keep_order=wanted.keep_order,
             report=reporter(session),
         )
@@ -274,7 +251,7 @@ def _nobody_to_ask(output: Output, given: Confirmation) -> bool:
 
 
 def _end_dry_run(
-    session: Session, wanted: Wanted, checked: Checked, context: PlanContext, rescue: tuple[str, ...] | None
+    session: Session, wanted: ApplyOptions, checked: Checked, context: PlanContext, rescue: tuple[str, ...] | None
 ) -> None:
     """Say what would be done. Raises RefusedError where it would not.
 
@@ -317,7 +294,7 @@ def _end_dry_run(
         raise error
 
 
-def _flags(wanted: Wanted, part: Plan) -> tuple[str, ...] | None:
+def _flags(wanted: ApplyOptions, part: Plan) -> tuple[str, ...] | None:
     """The command that carries it out: the options that were given, and an accepted loss where one is needed."""
     if not part.elections:
         return None
@@ -350,14 +327,14 @@ def _words(rescues: Iterable[Rescue]) -> tuple[tuple[str, ...], ...]:
     return tuple(one.words for one in rescues)
 
 
-def _fix(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
+def _fix(wanted: ApplyOptions, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
     """The command that plans the refused again; None where there are none, or something is left to be settled first."""
     refused = [one for one in applied if one.ended is ElectionResult.REFUSED]
     settling = {one.ended for one in applied} & {ElectionResult.UNKNOWN, ElectionResult.NOT_RESTORED}
     return _again(plan, refused, wanted) if refused and not settling else None
 
 
-def _after(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
+def _after(wanted: ApplyOptions, plan: Plan, applied: Sequence[Applied]) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what plans the refused ones again."""
     ends = {one.ended for one in applied}
     if ends & {ElectionResult.UNKNOWN, ElectionResult.NOT_RESTORED}:
@@ -369,7 +346,7 @@ def _after(wanted: Wanted, plan: Plan, applied: Sequence[Applied]) -> tuple[str,
     return _again(plan, refused, wanted) if refused else None
 
 
-def _again(plan: Plan, refused: Sequence[Applied], wanted: Wanted) -> tuple[str, ...]:
+def _again(plan: Plan, refused: Sequence[Applied], wanted: ApplyOptions) -> tuple[str, ...]:
     leaderless = (one for one in refused if not any(difference.field == "leader" for difference in one.differences))
     better = any(difference.came_back for one in leaderless for difference in one.differences)
     logs = tuple(text for path in wanted.logs for text in ("--logs", str(path)))

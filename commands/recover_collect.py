@@ -11,8 +11,8 @@ from kelr.errors import UsageError
 from kelr.model import LogUnavailable, Selection, TopicError, TopicPartition
 from kelr.recovery.gather import selection_of
 from kelr.sources.base import Source
-from kelr.view.collection import Collected, show_collection
 from kelr.view.describe import NOT_KNOWN_WITHOUT_CONTROLLER, NOTHING_READ
+from kelr.view.saved import Collected, show_collection
 
 _LOCK_HELD = "the broker ran while its log was read: its log may have grown since, and no plan stands on it"
 

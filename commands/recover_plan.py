@@ -9,7 +9,6 @@ from pathlib import Path
 
 from kelr.commands.changing import refuse_without_controller
 from kelr.commands.elections_on_record import on_record
-from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
     PLAN_FILE,
     Files,
@@ -20,16 +19,17 @@ from kelr.commands.recovering import (
     saved_in_words,
     source_with,
 )
-from kelr.commands.seen import fail_unseen, sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
-from kelr.commands.topic_errors import topics_failed
+from kelr.commands.topic_errors import fail_unseen, sees_any, topics_failed
 from kelr.durable import make_directory, whole_file
 from kelr.engine.advice.commands import STOCK_CONNECTION, read_the_disk
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
-from kelr.errors import UsageError
-from kelr.model import AdviceAction, ElectionType, Selection, parse_election_type
+from kelr.engine.words import agree, brokers
+from kelr.errors import RefusedError, UsageError
+from kelr.model import AdviceAction, Cluster, ElectionType, Selection, parse_election_type
+from kelr.model.numbers import MAX_INT32, whole_number
 from kelr.model.plan import Consent, ElectionRequest, Plan, Unplanned
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
@@ -49,79 +49,60 @@ _LONGEST_LIFETIME_MS = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanOptions:
     """The options of ``kelr recover plan``, read."""
 
     selection: Selection
-    only_unsafe: bool
     wish: ElectionRequest
-    lifetime_ms: int
-    logs: Sequence[Path]
-    out: Path | None
-    export: Path | None
-    overwrite: bool
-    markdown: bool
-    full: bool
-    repeat: tuple[str, ...]
-    """The arguments that make the same plan again, without ``--out``."""
+    lifetime_ms: int = DEFAULT_LIFETIME_MS
+    only_unsafe: bool = False
+    logs: Sequence[Path] = ()
+    out: Path | None = None
+    export: Path | None = None
+    overwrite: bool = False
+    markdown: bool = False
+    full: bool = False
+
+    @property
+    def repeat(self) -> tuple[str, ...]:
+        """The arguments that make the same plan again, without ``--out``."""
+        election, designate = self.wish.election, self.wish.desired_leader
+        kind = () if election is None else ("--election-type", election.value)
+        whom = () if designate is None else ("--designate", str(designate))
+        return ("recover", "plan", *map(str, self.selection.targets), *kind, *whom, *gone_flags(self.wish.gone))
 
 
-def read_options(
-    session: Session,
-    selection: Selection,
-    *,
-    everything: bool,
-    targets: Sequence[str],
-    election_type: str | None,
-    designate: int | None,
-    gone: Sequence[str],
-    expires_in: str | None,
-    logs: Sequence[Path],
-    out: Path | None,
-    export: Path | None,
-    overwrite: bool,
-    markdown: bool,
-    full: bool,
-) -> Wanted:
-    """Read the options. Raises UsageError where they say nothing that there is, or contradict each other."""
+def read_wish(election_type: str | None, designate: int | None, gone: Sequence[str]) -> ElectionRequest:
+    """Which election is to be planned. Raises UsageError where the options contradict each other."""
     election, lost = _election(election_type, designate), read_gone(gone)
     if lost and election is not None:
         raise UsageError(
             "--gone asks what kelr recommends for the brokers that are left, and --election-type for one election",
             next_step="leave one of them out",
         )
-    if markdown and not session.output.format.for_people:
-        raise UsageError(
-            f"--markdown is a format of its own; it does not go with -o {session.output.format}",
-            next_step="leave one of them out",
-        )
+    return ElectionRequest(election, desired_leader=designate, gone=lost)
+
+
+def read_lifetime_ms(expires_in: str | None) -> int:
+    """How long the plan may be applied. Raises UsageError."""
     lifetime_ms = DEFAULT_LIFETIME_MS if expires_in is None else read_duration_ms(expires_in, "--expires-in")
     if lifetime_ms > _LONGEST_LIFETIME_MS:
         raise UsageError("--expires-in is longer than 7 days", next_step="plan again on the day that it is carried out")
-    kind = () if election is None else ("--election-type", election.value)
-    whom = () if designate is None else ("--designate", str(designate))
-    return Wanted(
-        selection=selection,
-        only_unsafe=selection.is_everything and not everything,
-        wish=ElectionRequest(election, desired_leader=designate, gone=lost),
-        lifetime_ms=lifetime_ms,
-        logs=logs,
-        out=out,
-        export=export,
-        overwrite=overwrite,
-        markdown=markdown,
-        full=full,
-        repeat=("recover", "plan", *targets, *kind, *whom, *gone_flags(lost)),
-    )
+    return lifetime_ms
 
 
-def plan_and_show(session: Session, wanted: Wanted) -> None:
+def plan_and_show(session: Session, wanted: PlanOptions) -> None:
     """Make the plan, save it where that is asked for, and show it.
 
     Raises:
         RefusedError: a broker that was said to be gone is live.
         KelrError: topics could not be described, after the rest was shown; or nothing could be read at all.
     """
+    if wanted.markdown and not session.output.format.for_people:
+        raise UsageError(
+            f"--markdown is a format of its own; it does not go with -o {session.output.format}",
+            next_step="leave one of them out",
+        )
     if wanted.out is not None and wanted.out.exists() and not wanted.overwrite:
         # Before minutes are spent on reading logs.
         raise UsageError(
@@ -157,7 +138,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
     fail_unseen(seen=seen)
 
 
-def _check_designated(wanted: Wanted, made: Made) -> None:
+def _check_designated(wanted: PlanOptions, made: Made) -> None:
     whom = wanted.wish.desired_leader
     if whom is not None and made.decided and whom not in made.replicas:
         held = ", ".join(map(str, sorted(made.replicas)))
@@ -167,7 +148,7 @@ def _check_designated(wanted: Wanted, made: Made) -> None:
         )
 
 
-def _show(session: Session, wanted: Wanted, made: Made, source: Source, files: Files, *, seen: bool) -> None:
+def _show(session: Session, wanted: PlanOptions, made: Made, source: Source, files: Files, *, seen: bool) -> None:
     output, plan = session.output, made.plan
     disks, saved = disks_of(session, source), saved_before(plan, wanted.out, files)
     left = rescue_commands(plan, wanted.out or Path(PLAN_FILE), disks, saved)
@@ -219,7 +200,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source, files: F
         output.note(NOTHING_READ)
 
 
-def _carried_out_by(wanted: Wanted, made: Made) -> tuple[str, ...]:
+def _carried_out_by(wanted: PlanOptions, made: Made) -> tuple[str, ...]:
     """The command that carries the plan out, or saves it; empty where it elects nobody."""
     plan = made.plan
     if not plan.elections:
@@ -231,7 +212,7 @@ def _carried_out_by(wanted: Wanted, made: Made) -> tuple[str, ...]:
     return ("recover", "apply", str(wanted.out), *accepted)
 
 
-def _following(wanted: Wanted, made: Made) -> tuple[str, ...] | None:
+def _following(wanted: PlanOptions, made: Made) -> tuple[str, ...] | None:
     plan = made.plan
     if plan.elections:
         if wanted.out is None:
@@ -243,7 +224,7 @@ def _following(wanted: Wanted, made: Made) -> tuple[str, ...] | None:
     return following
 
 
-def _collecting(wanted: Wanted, made: Made, live: Collection[int]) -> list[tuple[str, ...]]:
+def _collecting(wanted: PlanOptions, made: Made, live: Collection[int]) -> list[tuple[str, ...]]:
     """For each broker whose log was not read because it is down: the command that reads its disk.
 
     What it holds decides whether its return, or its absence, loses anything; where it may be elected by itself, it has
@@ -329,3 +310,55 @@ def _kafka_python_connection(session: Session) -> str:
     if connection.uses_tls:
         flags += ["-C", "ssl_cafile=CA_FILE"]
     return shlex.join(flags)
+
+
+def read_gone(given: Sequence[str]) -> frozenset[int]:
+    """The brokers of ``--gone 1 --gone 2,3``. Raises UsageError."""
+    numbers = [number.strip() for text in given for number in text.split(",")]
+    wrong = [number for number in numbers if whole_number(number, MAX_INT32) is None]
+    if wrong:
+        raise UsageError(
+            f"--gone names {wrong[0][:40]!r}, not a broker", next_step="give ids of brokers, such as --gone 1,2"
+        )
+    return frozenset(map(int, numbers))
+
+
+def gone_flags(gone: Collection[int]) -> tuple[str, ...]:
+    """The same as arguments."""
+    return ("--gone", ",".join(map(str, sorted(gone)))) if gone else ()
+
+
+def refuse_the_live(gone: frozenset[int], cluster: Cluster) -> None:
+    """Raises RefusedError where one of these brokers is live."""
+    live = sorted(gone & cluster.live)
+    if live:
+        are, them = agree(len(live), "is", "are"), agree(len(live), "it", "them")
+        raise RefusedError(
+            f"--gone says that {brokers(live)} will not come back, and {agree(len(live), 'it', 'they')} {are} live:"
+            " nothing was planned",
+            next_step=f"leave {them} out; name only brokers that are down for good",
+            code="broker-not-gone",
+        )
+
+
+def check_they_hold_replicas(
+    session: Session, gone: frozenset[int], cluster: Cluster, replicas: Collection[int]
+) -> None:
+    """Say which of these brokers hold no replica of what was looked at.
+
+    Args:
+        replicas: the brokers that hold one.
+
+    Raises:
+        UsageError: one of them is not even a broker of this cluster.
+    """
+    others = sorted(gone.difference(replicas))
+    unknown = [broker for broker in others if cluster.broker(broker) is None]
+    if unknown:
+        raise UsageError(
+            f"--gone names {brokers(unknown)}: the cluster knows no such broker, and no partition that was looked at"
+            " has a replica there",
+            next_step="kelr describe shows which brokers hold replicas",
+        )
+    if others:
+        session.output.note(f"no partition that was looked at has a replica on {brokers(others)} (--gone)")

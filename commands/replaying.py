@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from kelr.commands.changing import refuse_read_only, who_changes
-from kelr.commands.interrupts import nothing_changed_yet
+from kelr.commands.changing import nothing_changed_yet, refuse_read_only, who_changes
 from kelr.commands.rescue import SUFFIX
 from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
@@ -33,7 +32,7 @@ from kelr.sources.quorum_source import without_log
 from kelr.view.columns import Json
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words, targets_of
-from kelr.view.replay import ReplayRow, replay_view
+from kelr.view.rescue import ReplayRow, replay_view
 from kelr.view.styled import Style, styled
 
 _YES = frozenset({"y", "yes"})

@@ -5,29 +5,41 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from kelr import __version__
+from kelr.commands.metadata_logs import counted, opened_log
+from kelr.commands.moments import read_moment
 from kelr.commands.recovering import rescued_in, source_with
-from kelr.commands.report_done import read_done
-from kelr.commands.report_log import read_log
-from kelr.commands.seen import sees_any
 from kelr.commands.session import Session, now_ms
+from kelr.commands.topic_errors import sees_any
 from kelr.durable import whole_file
 from kelr.engine.planning import plan_id
-from kelr.errors import RefusedError, UsageError
-from kelr.model import Selection, Target, TopicError, TopicPartition
+from kelr.errors import BadInputError, ConnectError, NotAuthorizedError, RefusedError, UnsupportedError, UsageError
+from kelr.model import PartitionState, Selection, Target, TopicError, TopicPartition
+from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.recovery import audit
+from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.journal_store import journal_files, open_journals
+from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
+from kelr.replay.history import ElectedAs, Entry, History, Interest, PartitionEntry, Trouble, Window, grouped
+from kelr.replay.records import At
+from kelr.rescue.known import DUMP, known_files
 from kelr.sources.base import Source, silence_of
 from kelr.sources.decisions import decide_partitions
+from kelr.sources.metadata_log.log import MetadataLogReader
+from kelr.sources.metadata_log.replaying import check_understood
 from kelr.sources.snapshot_file import SnapshotFileSource
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.chat import chat
 from kelr.view.incident.figures import figures
+from kelr.view.incident.happenings import weight_of
 from kelr.view.incident.kinds import named
-from kelr.view.incident.material import Done, Gap, Look, Material, Planned, Told
+from kelr.view.incident.material import Done, Gap, Light, Look, Material, OpenRun, Planned, Told, Turn
 from kelr.view.incident.pages import html
-from kelr.view.reported import Reported, show_reported
+from kelr.view.saved import Reported, show_reported
 
 _PAGES, _CHATS = (".html", ".htm"), (".md", ".markdown")
 _TITLE = "Kafka incident report"
@@ -306,3 +318,218 @@ def _command(session: Session, file: Path, wanted: Wanted) -> str:
     options += [part for path in wanted.logs for part in ("--logs", str(path))]
     options += ["--all-topic-partitions"] if wanted.everything else []
     return session.output.next_command(["report", str(file), *map(str, wanted.selection.targets), *options])
+
+
+# What was done.
+
+
+_NO_CLUSTER = (
+    "Which cluster this is, is not known: kelr's audit log may be of another one, and what kelr did is not told."
+)
+_NO_AUDIT = (
+    "There is no audit log on this machine ({file}): what kelr did from elsewhere is not in this report. Run it where"
+    " the elections were carried out, or name that state directory in KELR_STATE_DIR."
+)
+
+
+def read_done(
+    selection: Selection,
+    since: str | None,
+    until: str | None,
+    *,
+    cluster_id: str | None,
+    told: Told | None,
+    rescued: Iterable[Path] = (),
+) -> tuple[Done | None, list[Gap]]:
+    """What kelr did to these partitions in this time; None, and why, where that cannot be told.
+
+    Args:
+        rescued: rescue files that count beside those of the audit log.
+
+    Raises:
+        UsageError: a moment cannot be read.
+    """
+    if cluster_id is None:
+        return None, [Gap(_NO_CLUSTER)]
+    state = state_directory()
+    since_ms = _moment_ms("--since", since, None if told is None else told.begins_ms)
+    until_ms = _moment_ms("--until", until, None if told is None else told.ends_ms)
+    try:
+        # Which line is there twice is seen in the whole log alone: the first of them may be from before that time.
+        lines = _each_once(audit.read(state, cluster_id=cluster_id))
+        rows = tuple(row for row in lines if _concerns(row, selection) and _is_within(row, since_ms, until_ms))
+        runs = tuple(map(_open_run, open_journals(state, cluster_id)))
+        journals = len(journal_files(state, cluster_id))
+    except BadInputError as error:
+        return None, [Gap(f"What kelr did is not told: {error}.")]
+    file = audit_file(state)
+    saved, unread = known_files(rows, rescued, cluster_id=cluster_id)
+    gaps = [*map(Gap, unread), *([] if file.exists() else [Gap(_NO_AUDIT.format(file=file))])]
+    # Saving records changes nothing, and a disk may have been saved whole.
+    changes = tuple(row for row in rows if row.command != DUMP)
+    return Done(str(file), changes, runs, journals, saved), gaps
+
+
+def _moment_ms(option: str, text: str | None, by_log_ms: int | None) -> int | None:
+    """A moment as a time: an offset is only one where a metadata log tells when it was written."""
+    moment = read_moment(option, text, now_ms=now_ms())
+    if moment is None:
+        return None
+    return by_log_ms if moment.at_ms is None else moment.at_ms
+
+
+def _each_once(rows: Iterable[AuditRecord]) -> Iterator[AuditRecord]:
+    """The lines without those that say again what an earlier one of the same journal says: where kelr was killed right
+    after it had written an election's line, `recover resume` writes it once more."""
+    seen: set[tuple[object, ...]] = set()
+    for row in rows:
+        key = row.journal, row.topic, row.partition, row.result
+        if row.what is AuditWhat.ELECTION and row.journal is not None:
+            if key in seen:
+                continue
+            seen.add(key)
+        yield row
+
+
+def _is_within(row: AuditRecord, since_ms: int | None, until_ms: int | None) -> bool:
+    return (since_ms is None or row.at_ms >= since_ms) and (until_ms is None or row.at_ms <= until_ms)
+
+
+def _concerns(row: AuditRecord, selection: Selection) -> bool:
+    if row.partition is None:
+        return selection.matches_topic(row.topic)
+    return selection.matches(row.topic, row.partition)
+
+
+def _open_run(journal: Journalled) -> OpenRun:
+    who = f"{journal.who.user}@{journal.who.host}"
+    partitions = len({*journal.partitions, *journal.planned})
+    return OpenRun(journal.path.stem, journal.command, who, journal.begun_ms, partitions)
+
+
+# The metadata log.
+
+
+MOST_ENTRIES = 5_000
+"""So many entries are kept at most; those that tell least are left out first, then the oldest."""
+_NO_LOG = (
+    "No metadata log was given (--metadata-log or --bootstrap-controller): the timeline has only what kelr did and saw,"
+    " and how long partitions had no leader is not known."
+)
+
+
+def read_log(
+    session: Session, selection: Selection, since: str | None, until: str | None, *, cluster_id: str | None
+) -> tuple[Told | None, list[Gap]]:
+    """What the metadata log tells of these partitions; None, and why, where there is none or no controller answers.
+
+    Raises:
+        BadInputError: files that were given are no metadata log.
+        RefusedError: the log is of another cluster.
+        UsageError: a moment cannot be read.
+    """
+    now = now_ms()
+    window = Window(read_moment("--since", since, now_ms=now), read_moment("--until", until, now_ms=now))
+    try:
+        with opened_log(session.settings) as log:
+            if log is None:
+                return None, [Gap(_NO_LOG)]
+            if None not in {log.cluster_id, cluster_id} and log.cluster_id != cluster_id:
+                raise RefusedError(
+                    f"the metadata log is of cluster {log.cluster_id}, and the report is about cluster {cluster_id}",
+                    next_step="give files of one cluster",
+                    code="wrong-cluster",
+                )
+            told = _Reading(session, log, selection, window).told()
+    except (ConnectError, NotAuthorizedError, UnsupportedError) as error:
+        return None, [Gap(f"The metadata log could not be read: {error}. The timeline has only what kelr did and saw.")]
+    if told is None:
+        return None, [Gap("The metadata log holds nothing of the time that was asked for.")]
+    return told, []
+
+
+class _Reading:
+    """One run over the log."""
+
+    def __init__(self, session: Session, log: MetadataLogReader, selection: Selection, window: Window) -> None:
+        self._session, self._log, self._window = session, log, window
+        self._history = History(_interest(selection), window)
+        self._entries: list[Entry] = []
+        self._left_out = 0
+        self._turns: dict[TopicPartition, list[Turn]] = {}
+        self._begins_ms: int | None = None
+
+    def told(self) -> Told | None:
+        """Read it all; None where nothing is in the window."""
+        history = self._history
+        with self._session.progress(counted(self._log)) as progress:
+            for batch in self._log.batches(progress):
+                if history.over(batch):
+                    break
+                if self._begins_ms is None and self._window.begun(
+                    At(batch.base_offset, batch.epoch, batch.timestamp_ms)
+                ):
+                    self._begins_ms = batch.timestamp_ms
+                self._take(list(history.take(batch)))
+            self._take(list(history.finish()))
+        as_of = history.as_of
+        if as_of is None or self._begins_ms is None:
+            return None
+        summaries = {one.address: one for one in history.summaries() if Trouble.LEADERLESS in one.spans or one.unsafe}
+        return Told(
+            self._log.name,
+            self._begins_ms,
+            as_of.timestamp_ms,
+            as_of.offset,
+            tuple(self._entries),
+            self._left_out,
+            summaries,
+            {at: tuple(turns) for at, turns in self._turns.items() if at in summaries},
+            (*self._log.warnings, *check_understood(history.image, name=self._log.name)),
+        )
+
+    def _take(self, found: list[Entry]) -> None:
+        for entry in found:
+            if isinstance(entry, PartitionEntry):
+                self._turn(entry)
+        self._entries += grouped(found)
+        if len(self._entries) > 2 * MOST_ENTRIES:
+            before = len(self._entries)
+            telling = [entry for entry in self._entries if weight_of(entry)]
+            self._entries = telling[-MOST_ENTRIES:]
+            self._left_out += before - len(self._entries)
+
+    def _turn(self, entry: PartitionEntry) -> None:
+        """Follow how a partition stands, from its first trouble on."""
+        at_ms, light = entry.at.timestamp_ms, _light(entry.after)
+        election = entry.election
+        clean = None if election is None or election.elected_as is ElectedAs.UNKNOWN else election.elected_as.clean
+        unsure = election is not None and clean is not True
+        turns = self._turns.get(entry.address)
+        if turns is None:
+            if light is Light.LED and not unsure:
+                return
+            turns = self._turns[entry.address] = []
+            if entry.before is not None:
+                turns.append(Turn(0, _light(entry.before)))
+        if not turns or turns[-1].light is not light or election is not None:
+            turns.append(Turn(at_ms, light, None if election is None else election.leader, clean))
+
+
+def _interest(selection: Selection) -> Interest:
+    if selection.is_everything:
+        return Interest()
+
+    @lru_cache(maxsize=1 << 20)
+    def matches(address: TopicPartition) -> bool:
+        return selection.matches(address.topic, address.partition)
+
+    return Interest(matches, named=True)
+
+
+def _light(state: PartitionState | None) -> Light:
+    if state is None:
+        return Light.DELETED
+    if state.leader is None:
+        return Light.LEADERLESS
+    return Light.ALONE if len(state.isr) == 1 and len(state.replicas) > 1 else Light.LED

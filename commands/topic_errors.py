@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, UsageError
+import typer
+
+from kelr.errors import ExitCode, KelrError, NotAuthorizedError, PartlyDoneError, UsageError
 from kelr.model import Selection, TopicError
-
-if TYPE_CHECKING:
-    from kelr.sources.base import Source
+from kelr.sources.base import Source
 
 _MOST = 5
 _PAGES = 10
@@ -94,3 +93,15 @@ def _undescribed(errors: Sequence[TopicError]) -> str:
     names = sorted({error.topic for error in errors})
     first = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
     return f"{len(names)} topic{'s' if len(names) > 1 else ''} could not be described: {first}"
+
+
+def sees_any(source: Source, selection: Selection) -> bool:
+    """Whether there is any such partition: brokers leave topics that a principal may not describe out without a
+    word."""
+    return any(page.partitions for page in source.pages(selection))
+
+
+def fail_unseen(*, seen: bool) -> None:
+    """End the command with 1 where no partition was seen, after that was said."""
+    if not seen:
+        raise typer.Exit(ExitCode.FOUND)

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from kelr.commands.session import Session, now_ms
+from kelr.commands import recover_apply, recover_plan, telling
+from kelr.commands.running import error_lines, tried
+from kelr.commands.session import Resolved, Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.watch_alerts import Alerts, sending
-from kelr.commands.watch_orders import OrderJob, apply_on_terminal
 from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
 from kelr.commands.watch_telling import HistoryBuilder
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, next_step_s, title_of
 from kelr.engine.watching import Readings
 from kelr.errors import KelrError
-from kelr.model import TopicPartition
+from kelr.model import Selection, TopicPartition
+from kelr.model.plan import ElectionRequest
+from kelr.recovery.plan_file import read_plan
+from kelr.replay.history import Window
 from kelr.view.explain import Explanation
 from kelr.view.log_picture import ink_for
 from kelr.view.output import Output
+from kelr.view.plan_left import without_them
 from kelr.view.watch.app import WatchApp
-from kelr.view.watch.gaps import silent_since
 from kelr.view.watch.lines import WatchLine, counts_in_words
-from kelr.view.watch.model import Detail, Order, Printed, Shown, log_lines
+from kelr.view.watch.model import Detail, Order, Printed, Shown, log_lines, silent_since
 from kelr.view.watch.words import clock
 
 MOST_LINES = 1000
@@ -155,3 +163,74 @@ class _Screen(WatchApp):
         if wanted and (again or new):
             self._asked_for, self._asked_at_ms = wanted, story.sight.taken_at_ms
             self._asker.begin(wanted)
+
+
+# Orders.
+
+
+class OrderJob:
+    """Runs a command that changes nothing, for the screen; as the job of a `Worker`.
+
+    Args:
+        color: whether the screen has colors.
+    """
+
+    def __init__(self, settings: Resolved, *, color: bool) -> None:
+        self._settings, self._color = replace(settings, verbose=False), color
+
+    def __call__(self, order: Order) -> Printed:
+        written = io.StringIO()
+        output = replace(
+            self._settings.output(),
+            stdout=written,
+            stderr=written,
+            width=order.width,
+            color=self._color,
+            stderr_color=self._color,
+        )
+        plan: Path | None = None
+        awaited = ""
+        try:
+            with Session(self._settings, output=output) as session:
+                if order.command == "history":
+                    telling.tell(session, telling.Wanted(Selection.of([order.at]), Window(None, None)))
+                else:
+                    plan, awaited = _planned(session, order)
+        except KelrError as error:
+            for line in error_lines(error):
+                output.note(line)
+        return Printed(order, written.getvalue().splitlines(), plan, awaited)
+
+
+def _planned(session: Session, order: Order) -> tuple[Path | None, str]:
+    """Print the plan; its file, where it elects somebody, and else whom it waits for. The file stays: what is printed
+    names it."""
+    path = Path(tempfile.mkdtemp(prefix="kelr-watch-")) / "plan.json"
+    selection = Selection.of([order.at])
+    wish = ElectionRequest(gone=recover_plan.read_gone((order.gone,) if order.gone else ()))
+    wanted = recover_plan.PlanOptions(selection, wish, out=path, full=True)
+    recover_plan.plan_and_show(session, wanted)
+    plan = read_plan(path)
+    if plan.elections:
+        return path, ""
+    without = without_them(plan.not_planned, wanted.wish.gone)
+    return None, without[-1] if without else ""
+
+
+def apply_on_terminal(settings: Resolved, plan: Path) -> None:
+    """``kelr recover apply PLAN`` on the terminal, and a moment to read what came of it; raises nothing."""
+    output = settings.output()
+
+    def apply() -> None:
+        with Session(settings) as session:
+            recover_apply.carry_out(session, recover_apply.ApplyOptions(plan))
+
+    def go_back() -> None:
+        output.note("")
+        output.note("Enter goes back to kelr watch")
+        sys.stdin.readline()
+
+    output.note(f"$ {output.next_command(('recover', 'apply', str(plan)))}")
+    with suppress(OSError):
+        tried(apply)
+        tried(go_back)

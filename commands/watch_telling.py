@@ -8,10 +8,9 @@ from kelr.commands.session import now_ms
 from kelr.commands.watching import NOTHING_LEFT, Watching
 from kelr.engine.watching import Sight
 from kelr.view.styled import Style, styled
-from kelr.view.watch.gaps import Gaps
 from kelr.view.watch.head import recovery_words
 from kelr.view.watch.lines import WatchLine
-from kelr.view.watch.model import RecoveryProgress
+from kelr.view.watch.model import Gaps, RecoveryProgress
 
 
 class HistoryBuilder:

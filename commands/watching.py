@@ -17,8 +17,7 @@ from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import Selection
 from kelr.sources.watched import Looker
 from kelr.view.watch.alerts import RUNBOOK
-from kelr.view.watch.gaps import late
-from kelr.view.watch.model import Silence, Trouble
+from kelr.view.watch.model import Silence, Trouble, late
 
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*(ms|s|m|h|)", re.ASCII)
 _UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}

@@ -174,8 +174,7 @@ def whatif(
       kelr whatif --restart-order
     """
     session = open_session(ctx)
-    from kelr.commands.asking_whatif import answer  # noqa: PLC0415 - not for --help
-    from kelr.commands.whatif_question import read_question  # noqa: PLC0415
+    from kelr.commands.asking_whatif import answer, read_question  # noqa: PLC0415 - not for --help
 
     question = read_question(
         stop=stop or (),

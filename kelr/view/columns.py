@@ -75,11 +75,15 @@ def column(
     """A column that machines see, too; without `value` it is the row's attribute of that name. See `Column`."""
 
     def attribute(row: RowT) -> Json:
-        found = getattr(row, key)
-        listed: Json = list(found) if isinstance(found, tuple) else found
-        return listed
+        return attributes(row, key)[key]
 
     return Column(key, title, value or attribute, text, shown, right, yields, hyphenated, prose, type_, about)
+
+
+def attributes(value: object, *names: str) -> dict[str, Json]:
+    """A value as an object: its attributes of these names, in this order; a tuple becomes a list."""
+    found = ((name, getattr(value, name)) for name in names)
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in found}
 
 
 def datum(key: str, type_: str, about: str, value: Callable[[RowT], Json] | None = None) -> Column[RowT]:

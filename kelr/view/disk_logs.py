@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.engine import KnownLogs, segments
 from kelr.model import LogAnswer, LogUnavailable, ReplicaLog, TopicPartition
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, datum
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN, number_text
 from kelr.view.styled import Span, Style, Text, plain, styled
@@ -146,15 +146,9 @@ def disks_document(disks: Iterable[ShownDisk]) -> list[Json]:
 
 
 def _directory_document(directory: ShownDirectory) -> Mapping[str, Json]:
-    return {
-        "path": directory.path,
-        "directory_id": directory.directory_id,
-        "clean_shutdown": directory.clean_shutdown,
-        "broker_epoch": directory.broker_epoch,
-        "running": directory.running,
-        "single_replica": directory.single_replica,
-        "error": directory.error,
-    }
+    return attributes(
+        directory, "path", "directory_id", "clean_shutdown", "broker_epoch", "running", "single_replica", "error"
+    )
 
 
 def show_disks(output: Output, disks: Iterable[ShownDisk]) -> None:

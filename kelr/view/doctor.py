@@ -3,7 +3,7 @@ is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from types import TracebackType
@@ -15,13 +15,15 @@ from kelr.engine.checkup.rights import CommandRights, Right
 from kelr.engine.checkup.tally import Tallies, Tally
 from kelr.engine.words import agree, joined, plural
 from kelr.model import Cluster, TopicError
+from kelr.model.acls import shell_lines
 from kelr.model.checkup import Command, Finding, Result, Severity
-from kelr.view.columns import Fact, Json, View, column
+from kelr.view.columns import Fact, Json, View, attributes, column, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
 from kelr.view.formats import OutputFormat
+from kelr.view.layout import Layout
 from kelr.view.output import Listing, Output
 from kelr.view.screen import BAD, GOOD, LABEL, QUIET, WARN, Screen
-from kelr.view.styled import Style
+from kelr.view.styled import Span, Style, Text, plain, styled
 
 KIND = "kelr/doctor"
 
@@ -123,9 +125,7 @@ class DoctorReport:
         if not self._output.format.for_people:
             head: Mapping[str, Json] = {
                 **cluster_head(cluster, source),
-                "abilities": [
-                    {"group": one.group, "name": one.name, "value": one.value, "why": one.why} for one in abilities
-                ],
+                "abilities": [attributes(one, "group", "name", "value", "why") for one in abilities],
                 "surroundings": [{"name": name, "value": value} for name, value in surroundings],
             }
             self._listing = self._output.listing(doctor_view(shell.lines), head)
@@ -403,3 +403,122 @@ def _sentence(text: str) -> str:
     first = text.split(maxsplit=1)[0] if text else ""
     text = text[:1].upper() + text[1:] if first.isalpha() else text
     return text if text.endswith((".", "...")) else f"{text}."
+
+
+# The ACLs that kelr needs (--acls).
+
+
+_ACLS_KIND = "kelr/doctor-acls"
+
+
+@dataclass(frozen=True, slots=True)
+class AclsReport:
+    """Commands and what they need."""
+
+    rights: Sequence[CommandRights]
+    principal: str
+    """Whom the lines are for, such as ``User:engineer``."""
+    servers: str | None
+    """The brokers, for the lines; None where none were named."""
+    asked: bool
+    """Whether a cluster told what the principal may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclRow:
+    """One ACL of one command."""
+
+    command: str
+    right: Right
+    line: str
+
+
+def acls_view() -> View[AclRow]:
+    """One item for each ACL that a command needs."""
+    return View(
+        _ACLS_KIND,
+        (
+            datum("command", "string", "The command."),
+            datum("resource", "string", "What it is about.", lambda row: str(row.right.acl.resource)),
+            datum("operation", "string", "What may be done.", lambda row: str(row.right.acl.operation)),
+            datum(
+                "name", "string?", "The one resource; null: those that are asked about.", lambda row: row.right.acl.name
+            ),
+            datum("has", "boolean?", "Whether the principal has it; null: not known.", lambda row: row.right.has),
+            datum("refused_on", "string[]", "Topics on which it is missing.", lambda row: list(row.right.refused_on)),
+            datum("needed_for", "string", "What it is needed for.", lambda row: row.right.acl.needed_for),
+            datum("without", "string", "What happens without it.", lambda row: row.right.acl.without),
+            datum(
+                "exit_code",
+                "integer?",
+                "The exit code without it; null: it goes on.",
+                lambda row: row.right.acl.exit_code,
+            ),
+            datum("only", "string?", "The case in which it is needed; null: always.", lambda row: row.right.acl.only),
+            datum("line", "string", "What grants it."),
+        ),
+        head=(
+            Fact("principal", "string", "Whom the lines are for."),
+            Fact("asked", "boolean", "Whether a cluster told what this principal may do."),
+        ),
+        tail=(Fact("lines", "string[]", "What grants everything that the commands need."),),
+    )
+
+
+def show_acls_report(output: Output, report: AclsReport) -> None:
+    """Print it in the output's format."""
+    if output.format.for_people:
+        for line in _people(Layout(output.width), report):
+            output.line(line)
+        return
+    with output.listing(acls_view(), {"principal": report.principal, "asked": report.asked}) as listing:
+        listing.add(
+            AclRow(one.command, right, right.acl.shell_line(report.principal, bootstrap_server=report.servers))
+            for one in report.rights
+            for right in one.rights
+        )
+        listing.finish({"lines": list(_lines(report, [right for one in report.rights for right in one.rights]))})
+
+
+def _people(layout: Layout, report: AclsReport) -> Iterator[Text]:
+    for one in report.rights:
+        yield [*styled(f"kelr {one.command}", Style.HEADING), *_standing(one, report)]
+        for right in one.rights:
+            head = f"  {_mark(right, report)}{right.acl!s}"
+            yield [Span(head, _RIGHT_STYLES[right.has] if report.asked else Style.PLAIN), *_refused(right)]
+            needed = f"{right.acl.only}: {right.acl.needed_for}" if right.acl.only else right.acl.needed_for
+            yield from layout.paragraph("          for: ", needed, Style.PLAIN)
+            yield from layout.paragraph("      without: ", right.acl.without, Style.PLAIN)
+        # What the principal has already needs no line; where nobody tells, it may.
+        wanted = [right for right in one.rights if not (report.asked and right.has)]
+        for line in _lines(report, wanted):
+            yield plain(f"  {line}")
+        yield plain("")
+
+
+_RIGHT_STYLES = {True: Style.GOOD, False: Style.BAD, None: Style.NOTICE}
+_MARKS = {True: "has    ", False: "LACKS  ", None: "?      "}
+
+
+def _mark(right: Right, report: AclsReport) -> str:
+    return _MARKS[right.has] if report.asked else ""
+
+
+def _standing(one: CommandRights, report: AclsReport) -> Text:
+    if not report.asked:
+        return ()
+    if one.has:
+        return plain(": everything is there")
+    return plain(": something is missing" if one.has is False else ": not everything is told by brokers")
+
+
+def _refused(right: Right) -> Text:
+    if not right.refused_on:
+        return ()
+    shown = ", ".join(right.refused_on[:3])
+    more = f" and {len(right.refused_on) - 3} more" if len(right.refused_on) > 3 else ""
+    return plain(f" ({shown}{more})")
+
+
+def _lines(report: AclsReport, rights: Sequence[Right]) -> tuple[str, ...]:
+    return shell_lines([right.acl for right in rights], report.principal, bootstrap_server=report.servers)

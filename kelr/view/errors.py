@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from kelr.errors.catalogue import Entry
 from kelr.view.columns import Column, View, column, datum
-from kelr.view.facts import NamedFact, told_in_full
-from kelr.view.layout import Layout
+from kelr.view.layout import Layout, NamedFact, told_in_full
 from kelr.view.output import Output
 from kelr.view.styled import Text
 

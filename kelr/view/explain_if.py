@@ -10,7 +10,7 @@ from kelr.engine.what_if.imagine import Happened, PartitionChange
 from kelr.engine.what_if.prevention import may_lose
 from kelr.engine.words import agree, plural
 from kelr.model import Decision, LossCertainty, PartitionState, TopicPartition
-from kelr.view.columns import Column, Json
+from kelr.view.columns import Column, Json, attributes
 from kelr.view.layout import Layout
 from kelr.view.styled import Span, Style, Text, plain
 
@@ -51,10 +51,7 @@ def assumed_document(assumed: Sequence[Assumed]) -> list[Mapping[str, Json]]:
     """The assumptions of an item: what each changed, or that it changed nothing here."""
     return [
         {
-            "text": one.text,
-            "notes": one.notes,
-            "consequence": one.consequence,
-            "refused": one.refused,
+            **attributes(one, "text", "notes", "consequence", "refused"),
             "changes": [] if one.change is None else [_change_document(one.change)],
         }
         for one in assumed
@@ -90,13 +87,7 @@ def _change_document(change: PartitionChange) -> Mapping[str, Json]:
 
 
 def _state_document(state: PartitionState) -> Mapping[str, Json]:
-    return {
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "isr": state.isr,
-        "elr": state.elr,
-        "last_known_elr": state.last_known_elr,
-    }
+    return attributes(state, "leader", "leader_epoch", "isr", "elr", "last_known_elr")
 
 
 def _condition(assumed: Assumed) -> Text:

@@ -28,8 +28,8 @@ from kelr.page.words import count
 from kelr.view.affected import Affected
 from kelr.view.broker_order import unwelcome
 from kelr.view.columns import Column
+from kelr.view.explain import best_election
 from kelr.view.explain_columns import Explained, situation_text
-from kelr.view.explain_loss import best_election
 from kelr.view.layout import PIPE_WIDTH, Layout, table_lines
 from kelr.view.styled import Span, Style, Text, plain
 

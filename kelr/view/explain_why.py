@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from kelr.controller import Election
 from kelr.engine.rule_docs import Asked, Rule, asked_in
-from kelr.view.columns import Column, Json, Shown, View, column, datum
-from kelr.view.facts import NamedFact, told_in_full
-from kelr.view.layout import Layout
+from kelr.view.columns import Column, Json, Shown, View, attributes, column, datum
+from kelr.view.layout import Layout, NamedFact, told_in_full
 from kelr.view.output import Output
 from kelr.view.styled import Text, plain
 
@@ -66,13 +65,7 @@ _COLUMNS: tuple[Column[Rule], ...] = (
 
 
 def _asked_document(asked: Asked) -> Mapping[str, Json]:
-    return {
-        "election": asked.election,
-        "place": asked.place,
-        "after": asked.after,
-        "before": asked.before,
-        "rule_sets": asked.rule_sets,
-    }
+    return attributes(asked, "election", "place", "after", "before", "rule_sets")
 
 
 @dataclass(frozen=True, slots=True)

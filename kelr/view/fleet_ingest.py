@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
-from kelr.view.columns import Column, Fact, Json, View, column, datum
+from kelr.view.columns import Column, Fact, Json, View, attributes, column, datum
 from kelr.view.rescue import time_text
 from kelr.view.styled import plain
 
@@ -56,11 +56,7 @@ def ingested_view() -> View[IngestedCluster]:
 def ingest_tail(summary: IngestSummary, following: str) -> Mapping[str, Json]:
     """What a document says after the clusters."""
     return {
-        "lake": summary.lake,
-        "version": summary.version,
-        "changed": summary.changed,
-        "new_files": summary.new_files,
-        "known_files": summary.known_files,
+        **attributes(summary, "lake", "version", "changed", "new_files", "known_files"),
         "quarantined": [
             {"path": one.path, "cluster": one.cluster, "reason": one.reason} for one in summary.quarantined
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kelr.model.fleet import ClusterTrend, FleetRun, TroubleCounts
-from kelr.view.columns import Column, Fact, Json, View, column
+from kelr.view.columns import Column, Fact, Json, View, attributes, column
 from kelr.view.rescue import time_text
 
 _TROUBLES = {
@@ -43,10 +43,7 @@ def run_view() -> View[ClusterTrend]:
 def run_tail(found: FleetRun) -> Mapping[str, Json]:
     """What a document says after the clusters."""
     return {
-        "lake": found.lake,
-        "version": found.version,
-        "done": list(found.done),
-        "new_files": found.new_files,
+        **attributes(found, "lake", "version", "done", "new_files"),
         "quarantined": [{"path": one.path, "cluster": one.cluster, "reason": one.reason} for one in found.quarantined],
         "findings": found.findings,
         "written": list(found.written),

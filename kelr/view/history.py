@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kelr.model import PartitionState
 from kelr.replay.history import BrokerEntry, CauseKind, ClusterEntry, Election, Entry, PartitionEntry, PartitionsEntry
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, datum
 from kelr.view.history_words import cause_words, what, when, why
 from kelr.view.layout import wrapped
 from kelr.view.styled import Span, Style, Text, plain, written
@@ -212,11 +212,7 @@ def state_object(state: PartitionState | None) -> Json:
     if state is None:
         return None
     return {
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "partition_epoch": state.partition_epoch,
-        "replicas": list(state.replicas),
-        "isr": list(state.isr),
+        **attributes(state, "leader", "leader_epoch", "partition_epoch", "replicas", "isr"),
         "elr": None if state.elr is None else list(state.elr),
         "last_known_elr": None if state.last_known_elr is None else list(state.last_known_elr),
         "adding": list(state.adding or ()),

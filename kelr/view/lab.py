@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kelr.view.columns import Column, Fact, Json, View, column, datum
+from kelr.view.columns import Column, Fact, Json, View, attributes, column, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 if TYPE_CHECKING:
@@ -66,15 +66,9 @@ def lab_head(lab: LabStatus) -> dict[str, Json]:
         return {**known, **dict.fromkeys(_OF_REHEARSALS)}
     return {
         **known,
-        "rules": rehearsal.rules,
-        "metrics_endpoint": rehearsal.metrics_endpoint,
-        "virtual_clock": rehearsal.virtual_clock,
-        "now_ms": rehearsal.now_ms,
+        **attributes(rehearsal, "rules", "metrics_endpoint", "virtual_clock", "now_ms"),
         "severed": [{"one": one, "other": other} for one, other in rehearsal.severed],
-        "faults": list(rehearsal.faults),
-        "denied": list(rehearsal.denied),
-        "assumptions": list(rehearsal.assumptions),
-        "broken_handlers": list(rehearsal.broken_handlers),
+        **attributes(rehearsal, "faults", "denied", "assumptions", "broken_handlers"),
     }
 
 
@@ -165,21 +159,12 @@ def _produced(one: Produced) -> Mapping[str, Json]:
     return {
         "partition": one.partition,
         "acks": str(one.acks),
-        "acknowledged": one.acknowledged,
-        "first_offset": one.first_offset,
-        "refused": one.refused,
-        "error": one.error,
+        **attributes(one, "acknowledged", "first_offset", "refused", "error"),
     }
 
 
 def _cut(one: CutTail) -> Mapping[str, Json]:
-    return {
-        "broker": one.broker,
-        "partition": one.partition,
-        "from_offset": one.from_offset,
-        "to_offset": one.to_offset,
-        "batches": one.batches,
-    }
+    return attributes(one, "broker", "partition", "from_offset", "to_offset", "batches")
 
 
 _PRODUCED = (

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text as RichText
 
 from kelr.view.columns import Column, RowT
-from kelr.view.styled import Span, Style, Text, cleaned, plain
+from kelr.view.styled import Span, Style, Text, cleaned, plain, styled
 from kelr.view.table import cell_text
 
 PIPE_WIDTH, WIDE_PIPE_WIDTH = 80, 160
@@ -155,3 +155,29 @@ def _lines_of(renderable: RenderableType, *, width: int) -> Iterator[Text]:
         while spans and not spans[-1].text.strip():
             spans.pop()
         yield [*spans[:-1], Span(spans[-1].text.rstrip(), spans[-1].style)] if spans else []
+
+
+# All that there is to say of one thing.
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFact:
+    """A fact, and what it is called."""
+
+    name: str
+    text: str
+
+
+_COLUMNS: tuple[Column[NamedFact], ...] = (
+    Column("name", "", text=lambda fact: plain(fact.name)),
+    Column("text", "", text=lambda fact: plain(fact.text)),
+)
+
+
+def told_in_full(layout: Layout, heading: str, text: str, facts: Iterable[NamedFact]) -> Iterator[Text]:
+    """The lines, as wide as the layout."""
+    yield styled(heading, Style.HEADING)
+    yield plain("")
+    yield from layout.lines(plain(text))
+    yield plain("")
+    yield from layout.table(_COLUMNS, tuple(facts), header=False)

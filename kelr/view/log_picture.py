@@ -13,8 +13,7 @@ from typing import TextIO
 from kelr.engine.words import plural
 from kelr.view.layout import wrapped
 from kelr.view.log_bars import Bar, Holds, LogBars
-from kelr.view.log_cells import ASCII, BLOCKS, Ink, Line, Picture, picture
-from kelr.view.log_scale import Scale
+from kelr.view.log_scale import ASCII, BLOCKS, Ink, Line, Picture, Scale, picture
 from kelr.view.styled import Span, Style, Text, plain, styled, width_of
 
 IN_A_PIPE = 120

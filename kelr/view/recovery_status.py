@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kelr.engine.planning.lost import lost_in_all
 from kelr.model import TopicPartition
-from kelr.view.columns import Column, Fact, Json, View, datum
+from kelr.model.audit import AuditRecord
+from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, column, datum
 from kelr.view.describe import SILENCE_FACT
 from kelr.view.layout import Layout
 from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_words
@@ -17,7 +18,9 @@ from kelr.view.plan_words import partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
 
 if TYPE_CHECKING:
+    from kelr.recovery.hold_price import Cleared, HoldPrice
     from kelr.recovery.status import JournalStatus, PartitionStatus, RecoveryStatus
+
 
 STATUS_KIND = "kelr/recovery-status"
 PUT_RIGHT_KIND = "kelr/put-right"
@@ -276,15 +279,7 @@ def _counted(left: Sequence[Standing]) -> str:
 
 
 def _journal(one: JournalStatus) -> dict[str, Json]:
-    return {
-        "name": one.name,
-        "command": one.command,
-        "who": one.who,
-        "begun_ms": one.begun_ms,
-        "last_ms": one.last_ms,
-        "plan_id": one.plan_id,
-        "text": one.text,
-    }
+    return attributes(one, "name", "command", "who", "begun_ms", "last_ms", "plan_id", "text")
 
 
 def _leader(row: Standing) -> str:
@@ -322,5 +317,204 @@ PUT_COLUMNS: tuple[Column[Put], ...] = (
         "",
         text=lambda row: plain(" ".join(filter(None, (row.text, "" if row.error in {None, ""} else f"({row.error})")))),
         prose=True,
+    ),
+)
+
+
+# The audit log.
+
+
+_AUDIT_KIND = "kelr/audit-log"
+
+
+def audit_view() -> View[AuditRecord]:
+    """One row for each line of the log, oldest first."""
+
+    def fact(key: str, type_: str, about: str) -> Column[AuditRecord]:
+        return datum(key, type_, about, lambda row: _value(row, key))
+
+    people: tuple[Column[AuditRecord], ...] = (
+        Column("time", "WHEN (UTC)", text=lambda row: plain(row.when), shown=Shown.PEOPLE),
+        Column("who", "WHO", text=_who, shown=Shown.PEOPLE, yields=2),
+        Column("did", "WHAT", text=lambda row: plain(_what(row)), shown=Shown.PEOPLE, hyphenated=True),
+        Column("where", "WHERE", text=lambda row: plain(_where(row)), shown=Shown.PEOPLE),
+        Column("ended", "RESULT", text=_result, shown=Shown.PEOPLE, hyphenated=True),
+        Column("plan", "PLAN", text=lambda row: plain(row.plan_id or "-"), shown=Shown.PEOPLE_WIDE),
+        Column("cluster", "CLUSTER", text=lambda row: plain(row.cluster_id or "?"), shown=Shown.PEOPLE_WIDE),
+        Column("words", "", text=lambda row: plain(_words(row)), shown=Shown.PEOPLE, prose=True),
+    )
+    return View(
+        _AUDIT_KIND,
+        (
+            fact("when", "string", "The time in ISO 8601, UTC."),
+            fact("at_ms", "integer", "The same in milliseconds since 1970 UTC."),
+            fact("boot_id", "string?", "Of an election: the boot of the machine that kelr ran on; null: not recorded."),
+            fact("boot_ms", "integer?", "Milliseconds since that boot: the time by a clock that cannot be set."),
+            fact("what", "string", "election, restore, hold, config or rescue."),
+            fact("command", "string", "The command, such as recover apply."),
+            fact("topic", "string", "Topic name; of a broker's config `broker 3`."),
+            fact("partition", "integer?", "Partition number; null where a whole topic was changed."),
+            fact(
+                "result",
+                "string",
+                "How it ended: that of an election, or done, refused or failed; begun: not yet, and a later line tells"
+                " the end unless kelr was killed.",
+            ),
+            fact("wanted", "integer?", "The replica that was to lead."),
+            fact("election", "string?", "The kind of election."),
+            fact("method", "string?", "The requests by which it was carried out."),
+            fact(
+                "asked",
+                "boolean?",
+                "Whether the election was asked for, and may have been carried out: then another leader may be its"
+                " result; null: not recorded.",
+            ),
+            fact("error", "string?", "Kafka's name of the error, where there was one."),
+            fact("text", "string", "What became of it, in a sentence."),
+            fact("user", "string", "The operating system's name of the user."),
+            fact("host", "string", "The machine that kelr ran on."),
+            fact("principal", "string?", "The name that the cluster knows; null: no login."),
+            fact("version", "string", "Of kelr."),
+            fact("cluster_id", "string?", "The cluster."),
+            fact("plan_id", "string?", "The plan that was carried out."),
+            fact("journal", "string?", "The journal's file name."),
+            fact("before", "object?", "State or config from before; null: not recorded."),
+            fact("after", "object?", "State or config after; null: not recorded."),
+            fact("evidence", "object[]", "What each replica's log was known to hold; of a rescue, its file."),
+            fact("loss", "object?", "The loss that was shown."),
+            fact("consent", "object?", "What was needed, what was given, and by whom; null: not recorded."),
+            fact("force_reason", "string?", "The reason given with --force."),
+            *people,
+        ),
+        head=(Fact("file", "string", "The audit log's file."),),
+    )
+
+
+def _value(row: AuditRecord, key: str) -> Json:
+    value: Json = getattr(row, key)
+    # Lines that have nothing to say of these are written with empty objects: not recorded is not "known to be none".
+    return None if value == {} else value
+
+
+def _who(row: AuditRecord) -> Text:
+    principal = f" as {row.principal}" if row.principal else ""
+    return plain(f"{row.user}@{row.host}{principal}")
+
+
+def _what(row: AuditRecord) -> str:
+    return f"{row.election} election" if row.election else str(row.what)
+
+
+def _where(row: AuditRecord) -> str:
+    return row.topic if row.partition is None else f"{row.topic}:{row.partition}"
+
+
+def _result(row: AuditRecord) -> Text:
+    if row.result == "begun":
+        return styled(row.result, Style.NOTICE)
+    return styled(row.result, Style.GOOD if row.result in {"done", "not-needed"} else Style.BAD)
+
+
+def _words(row: AuditRecord) -> str:
+    parts = [row.text] if row.text else []
+    if row.wanted is not None and not row.text:
+        parts.append(f"broker {row.wanted} to lead")
+    if row.error and row.error not in row.text:
+        parts.append(row.error)
+    if row.force_reason:
+        parts.append(f"forced: {row.force_reason}")
+    return "; ".join(parts)
+
+
+# A topic's ELR cleared (hold).
+
+
+_HOLD_KIND = "kelr/hold"
+
+
+def hold_view() -> View[Cleared]:
+    """One row for each partition that has an ELR or a LastKnownELR."""
+    return View(
+        _HOLD_KIND,
+        (
+            column("topic", "TOPIC", "string", "Topic name."),
+            column("partition", "PARTITION", "integer", "Its number.", right=True),
+            column("leader", "LEADER", "integer?", "Who leads; null: no leader."),
+            column("elr", "ELR", "integer[]", "Its ELR, which goes."),
+            column("last_known_elr", "LAST KNOWN", "integer[]", "Its LastKnownELR, which goes."),
+            column(
+                "clean",
+                "WOULD LEAD CLEANLY",
+                "integer[]",
+                "Members of the ELR that would be elected without loss on a clean return.",
+                text=lambda row: styled(_ids(row.clean), Style.BAD) if row.clean else plain("-"),
+            ),
+            column(
+                "cleared",
+                "CLEARED",
+                "boolean?",
+                "Whether both were read as empty afterwards; null: nothing was written.",
+            ),
+        ),
+        head=(
+            Fact("cluster_id", "string?", "The cluster."),
+            Fact("own_value", "string?", "The topic's own min.insync.replicas; null: it has none."),
+            Fact("writes", "string", "The value that is written for a moment."),
+            Fact("leaderless", "integer[]", "Partitions that it is done for."),
+            Fact("producers", "string", "What producers with acks=all see meanwhile."),
+            Fact("defect", "string", "What Kafka makes of it later."),
+            Fact("refusal", "string?", "Why it is not done at all; null where it can be done."),
+            Fact("needs_force", "string?", "Why it takes --force; null where it does not."),
+        ),
+        tail=(
+            Fact("done", "boolean", "Whether it was carried out, and everything is as it should be."),
+            Fact("restored", "boolean?", "Whether min.insync.replicas has its old value; null: it was not written."),
+            Fact("text", "string", "What became of it."),
+            Fact("next", "string?", "The command to type next."),
+        ),
+    )
+
+
+def price_head(price: HoldPrice) -> Mapping[str, Json]:
+    return attributes(
+        price, "cluster_id", "own_value", "writes", "leaderless", "producers", "defect", "refusal", "needs_force"
+    )
+
+
+def price_lines(output: Output, price: HoldPrice) -> Iterator[Text]:
+    """The price for people."""
+    layout = Layout(output.width)
+    yield styled(f"Holding topic {price.topic}: what it does, and what it costs", Style.HEADING)
+    old = "it has no value of its own" if price.own_value is None else f"its own value is {price.own_value}"
+    told = "  {:<10}"
+    does = (
+        f"min.insync.replicas={price.writes} is written to the topic ({old}), which clears ELR and LastKnownELR of"
+        f" {partitions_in_words(len(price.cleared))}; then the old value is restored. Returning brokers are not elected"
+        " by themselves any more: only an unclean election, or a designation, brings a leaderless partition back."
+    )
+    yield from layout.paragraph(told.format("does"), does, Style.HEADING)
+    yield from layout.paragraph(told.format("producers"), price.producers, Style.HEADING)
+    yield from layout.paragraph(told.format("later"), price.defect, Style.NOTICE)
+    if price.needs_force is not None:
+        yield from layout.paragraph(told.format("loses"), f"{price.needs_force}. This takes --force.", Style.BAD)
+    if price.refusal is not None:
+        yield from layout.paragraph(told.format("refused"), f"{price.refusal}.", Style.BAD)
+    if price.cleared:
+        yield from layout.table(_COLUMNS, price.cleared)
+
+
+def _ids(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas)) or "-"
+
+
+_COLUMNS: tuple[Column[Cleared], ...] = (
+    Column("name", "PARTITION", text=lambda row: plain(str(row.address))),
+    Column("leader", "LEADER", text=lambda row: plain("none" if row.leader is None else str(row.leader))),
+    Column("elr", "ELR", text=lambda row: plain(_ids(row.elr))),
+    Column("last_known", "LAST KNOWN", text=lambda row: plain(_ids(row.last_known_elr))),
+    Column(
+        "clean",
+        "WOULD LEAD CLEANLY",
+        text=lambda row: styled(_ids(row.clean), Style.BAD) if row.clean else plain("-"),
     ),
 )

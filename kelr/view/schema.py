@@ -8,9 +8,8 @@ from typing import Any
 
 from kelr.model import Applied, Cluster, Decision, ElectionType, NotPlanned, PlannedElection, Unplanned, decision, plan
 from kelr.view.columns import Json
-from kelr.view.document_schema import document_schema
+from kelr.view.document_schema import Schema, attribute_docs, closed, describe, document_schema, schema_of
 from kelr.view.plan_document import ELECT
-from kelr.view.value_schema import Schema, attribute_docs, closed, describe, schema_of
 
 # The JSON Schema of a plan and of what became of it, from the frozen values that they are made of.
 
@@ -199,7 +198,7 @@ _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _of("describe:describe_view", _NO_CLUSTER),
-    "describe-summary": _of("summary:summary_view", {}),
+    "describe-summary": _of("describe:summary_view", {}),
     "watch": _of("watch.lines:watch_view"),
     "alert": _made_by("watch.alerts:alert_schema"),
     "log-info": _of("log_info:log_info_view", _NO_CLUSTER),
@@ -213,10 +212,10 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "whatif-any": _of("whatif_any:any_view", _NO_CLUSTER),
     "whatif-restart": _of("whatif_restart:restart_view"),
     "doctor": _of("doctor:bare_doctor_view"),
-    "doctor-acls": _of("doctor_acls:acls_view"),
+    "doctor-acls": _of("doctor:acls_view"),
     "plan": lambda: _plan("kelr/plan"),
     "applied": lambda: _plan("kelr/applied"),
-    "report": _of("reported:reported_view"),
+    "report": _of("saved:reported_view"),
     "snapshot": _of("saved:saved_view"),
     "metrics": _of("metrics:metrics_view"),
     "simulate": _made_by("simulate:simulate_schema"),
@@ -227,16 +226,16 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "lab-incident": _of("lab:incident_view"),
     "lab-env": _of("lab:environment_view"),
     "demo": lambda: document_schema(_named("demo:COMPARISON_VIEW")),
-    "collection": _of("collection:collection_view"),
+    "collection": _of("saved:collection_view"),
     "verification": _of("verification:verification_view"),
     "recovery-status": _of("recovery_status:status_view"),
     "put-right": _of("recovery_status:put_right_view"),
-    "hold": _of("hold:hold_view"),
-    "audit-log": _of("audit:audit_view"),
+    "hold": _of("recovery_status:hold_view"),
+    "audit-log": _of("recovery_status:audit_view"),
     "rescue-dump": _of("rescue:dump_view"),
     "rescue": _of("rescue:show_view"),
     "rescue-records": _of("rescue:records_view", full=False),
-    "rescue-replay": _of("replay:replay_view", done=True),
+    "rescue-replay": _of("rescue:replay_view", done=True),
     "quorum-collection": _of("quorum:collected_view"),
     "quorum-copies": _of("quorum:copies_view"),
     "quorum-plan": _of("quorum_plan:plan_view"),

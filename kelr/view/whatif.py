@@ -14,7 +14,7 @@ from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree
 from kelr.model import Cluster, PartitionState, TopicError
 from kelr.view.affected import Affected
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, datum
 from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
@@ -91,24 +91,14 @@ def _machine_columns() -> tuple[Column[PartitionFate], ...]:
 
 
 def _state(state: PartitionState) -> Mapping[str, Json]:
-    return {
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "replicas": state.replicas,
-        "isr": state.isr,
-        "elr": state.elr,
-        "last_known_elr": state.last_known_elr,
-    }
+    return attributes(state, "leader", "leader_epoch", "replicas", "isr", "elr", "last_known_elr")
 
 
 def _end(end: PossibleEnd) -> Mapping[str, Json]:
     return {
         **_state(end.after),
         "then": names_of(end.then),
-        "elected_by": end.elected_by,
-        "order": end.order,
-        "unclean": end.unclean,
-        "doubts": end.doubts,
+        **attributes(end, "elected_by", "order", "unclean", "doubts"),
         "returns": [_comeback(back) for back in end.comebacks],
         "by_logs": end.by_logs,
         "all_return": None if end.together is None else _comeback(end.together),

@@ -315,7 +315,7 @@ def test_what_another_reading_has_just_brought_is_not_read_again(
         raise AssertionError("the cluster is read once more")
 
     monkeypatch.setattr("kelr.commands.complete_known.Cache.lock", brought)
-    monkeypatch.setattr("kelr.commands.complete_reading.read_apart", apart)
+    monkeypatch.setattr("kelr.commands.complete_known.read_apart", apart)
     for _ in range(2):  # the lock was given back
         known = known_of(Settings(snapshot=Path(saved)), environ)
         assert known is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.commands.report_done import read_done
+from kelr.commands.reporting import read_done
 from kelr.model import Selection
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from kelr.commands.session import Settings, now_ms, resolve
-from kelr.commands.watch_orders import OrderJob
+from kelr.commands.watch_screen import OrderJob
 from kelr.controller import Election, events
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.model import PartitionState, TopicPartition
 from kelr.sources.base import Source
-from kelr.view.watch.gaps import late
-from kelr.view.watch.model import Order, Trouble
+from kelr.view.watch.model import Order, Trouble, late
 from tests.commands.conftest import Kelr
 from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
 

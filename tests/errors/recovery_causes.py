@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kelr.commands.gone import refuse_the_live
-from kelr.commands.reasons import read_reason
+from kelr.commands.consent import read_reason
+from kelr.commands.recover_plan import refuse_the_live
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
 from kelr.model import ElectionRequest, ElectionType, TopicPartition

@@ -10,8 +10,7 @@ from random import Random
 from typing import Any
 
 from kelr.commands import electing
-from kelr.commands.electing import check_possible
-from kelr.commands.election_options import Wanted
+from kelr.commands.electing import Wanted, check_possible
 from kelr.controller import Election, events
 from kelr.engine.planning import plan_id
 from kelr.errors import KelrError

@@ -21,14 +21,11 @@ from kelr.recovery.hold_price import Cleared, HoldPrice
 from kelr.recovery.status import ConfigStatus, JournalStatus, PartitionStatus, RecoveryStatus
 from kelr.sources.records.records import Record
 from kelr.sources.records.stream import Unread, UnreadKind
-from kelr.view.audit import audit_view
-from kelr.view.collection import Collected, show_collection
 from kelr.view.disk_logs import DiskRow, ShownDirectory, ShownDisk, UnusedReplica, disk_logs_view, disks_document
-from kelr.view.hold import hold_view, price_head, price_lines
 from kelr.view.output import Output
-from kelr.view.recovery_status import Put, show_put_right, show_status
-from kelr.view.replay import ReplayRow, replay_view
-from kelr.view.rescue import TailRow, dump_view
+from kelr.view.recovery_status import Put, audit_view, hold_view, price_head, price_lines, show_put_right, show_status
+from kelr.view.rescue import ReplayRow, TailRow, dump_view, replay_view
+from kelr.view.saved import Collected, show_collection
 from kelr.view.verification import Verified, show_verification
 from kelr.view.watch.lines import begin_lines, change_lines, watch_view
 from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from kelr.model import Broker, BrokerStatus, Cluster, ConfigSource, PartitionState, Situation, TopicConfig
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows, Run, described_rows
-from kelr.view.describe import DescribeReport
+from kelr.view.describe import DescribeReport, Summary
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
-from kelr.view.summary import Summary
 
 CLUSTER = Cluster(
     "c",

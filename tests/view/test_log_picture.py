@@ -24,9 +24,8 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.view.log_bars import Holds, LogBars, log_bars
-from kelr.view.log_cells import ASCII, BLOCKS, Ink, picture
 from kelr.view.log_picture import ink_for, picture_texts
-from kelr.view.log_scale import scale_of
+from kelr.view.log_scale import ASCII, BLOCKS, Ink, picture, scale_of
 from kelr.view.styled import width_of, written
 from tests.incident import INCIDENT
 

@@ -29,14 +29,13 @@ from kelr.model import (
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery.status import ConfigStatus, JournalStatus, PartitionStatus, RecoveryStatus
-from kelr.view.audit import audit_view
 from kelr.view.broker_order import Contested, broker_order, sections
-from kelr.view.collection import Collected, show_collection
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_markdown import MOST_ROWS, plan_markdown
-from kelr.view.recovery_status import Put, show_put_right, show_status
+from kelr.view.recovery_status import Put, audit_view, show_put_right, show_status
 from kelr.view.rescue import dump_view
+from kelr.view.saved import Collected, show_collection
 from kelr.view.verification import (
     Verified,
     show_verification,

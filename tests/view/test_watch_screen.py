@@ -21,10 +21,9 @@ from kelr.view.log_bars import log_bars
 from kelr.view.log_picture import picture_texts
 from kelr.view.styled import plain, width_of, written
 from kelr.view.watch.app import LiveApp, Pane, TableApp, TextScreen, WatchApp
-from kelr.view.watch.gaps import Gaps
 from kelr.view.watch.head import first_line, head_lines
 from kelr.view.watch.lines import WatchLine
-from kelr.view.watch.model import Order, Printed, RecoveryProgress, Shown, Silence, Trouble
+from kelr.view.watch.model import Gaps, Order, Printed, RecoveryProgress, Shown, Silence, Trouble
 from kelr.view.watch.rows import GAP, MOST_ROWS, Sort, columns_that_fit, listed, row_cells
 from tests.incident import INCIDENT
 from tests.pictures import text_of

@@ -10,9 +10,8 @@ from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
 from kelr.model import TopicPartition
 from kelr.replay.history import Trouble
 from kelr.view.incident.happenings import who
-from kelr.view.incident.losses import elr_is_on, losses
+from kelr.view.incident.losses import Replayed, elr_is_on, losses, replayed
 from kelr.view.incident.material import Light, Look, Material
-from kelr.view.incident.replays import Replayed, replayed
 
 
 @dataclass(frozen=True, slots=True)

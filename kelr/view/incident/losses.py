@@ -7,8 +7,9 @@ an election was clean is known from the metadata log, too. Where none of them te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kelr.engine.planning.lost import (
     ORDER,
@@ -16,7 +17,9 @@ from kelr.engine.planning.lost import (
     Lost,
     accepted_in_words,
     certain,
+    counted,
     elected_by,
+    lost_of_replayed,
     raised,
     recorded_loss,
     with_saved,
@@ -29,7 +32,43 @@ from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.material import Material
-from kelr.view.incident.replays import replayed
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Records of rescue files that brokers confirmed."""
+
+    records: int = 0
+    lost: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Those of them that were produced where they came from, because the log there did not hold them any more."""
+    partitions: int = 0
+    """To so many partitions."""
+    unended: int = 0
+    """Partitions whose replay began and has no end on record: how many records it produced is not known."""
+
+
+def replayed(material: Material) -> Replayed:
+    """What the audit log tells of it; nothing where there is none."""
+    rows = [] if material.done is None else [row for row in material.done.rows if str(row.what) == "rescue"]
+    lost: Counter[TopicPartition] = Counter()
+    records, reached = 0, set[TopicPartition]()
+    for row in _ended(rows):
+        at, produced = TopicPartition(row.topic, row.partition or 0), counted(row.after.get("records"))
+        records += produced
+        lost[at] += lost_of_replayed(at, row.after, row.evidence)
+        reached |= {at} if produced else set()
+    begun = Counter(_run(row) for row in rows if row.result == "begun")
+    ended = Counter(map(_run, _ended(rows)))
+    return Replayed(records, {at: many for at, many in lost.items() if many}, len(reached), len(begun - ended))
+
+
+def _ended(rows: list[AuditRecord]) -> Iterator[AuditRecord]:
+    return (row for row in rows if row.result != "begun")
+
+
+def _run(row: AuditRecord) -> tuple[object, ...]:
+    return row.journal, row.topic, row.partition
+
 
 _READ_WITHIN_MS = 60_000
 """A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""

@@ -38,8 +38,17 @@ from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.watch.head import first_line, gap_lines, head_lines
 from kelr.view.watch.lines import NOTHING_FOUND, WatchLine
 from kelr.view.watch.model import Order, Printed, Shown, Silence, Trouble
-from kelr.view.watch.partition import detail_lines, detail_title, explanation_lines
-from kelr.view.watch.rows import GAP, Listed, Sort, columns_that_fit, listed, row_cells
+from kelr.view.watch.rows import (
+    GAP,
+    Listed,
+    Sort,
+    columns_that_fit,
+    detail_lines,
+    detail_title,
+    explanation_lines,
+    listed,
+    row_cells,
+)
 from kelr.view.watch.words import clock, duration
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

@@ -9,8 +9,7 @@ from kelr.engine.words import agree, plural
 from kelr.model import BrokerStatus
 from kelr.view.layout import cut, wrapped
 from kelr.view.styled import Span, Style, Text, styled
-from kelr.view.watch.gaps import not_renewed_in_words, silence_in_words
-from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble
+from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble, not_renewed_in_words, silence_in_words
 from kelr.view.watch.words import clock, duration
 
 _GAP = "  "
