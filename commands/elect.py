@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import Targets, Version, on_cluster, open_session
+from kelr.commands.options import CONSENT, AcceptLoss, Batch, Force, Logs, Targets, Version, on_cluster, open_session
 from kelr.errors import ExitCode
 
 app = typer.Typer(add_completion=False)
 
 NAMING = "Naming partitions, as Kafka's own tool does"
-CONSENT = "Consent"
 
 Type = Annotated[
     str | None,
@@ -84,17 +83,8 @@ Window = Annotated[
         help="How long longest_log_aggressive gathers answers (default: 5 s).",
     ),
 ]
-Logs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--logs", metavar="FILE", help="What `kelr recover collect` read from a dead broker's disk. Can be repeated."
-    ),
-]
 KeepOrder = Annotated[
     bool, typer.Option("--keep-order", help="After a designation, leave the elected replica first in the assignment.")
-]
-Batch = Annotated[
-    int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once; 100 if not given.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[
@@ -103,24 +93,6 @@ Yes = Annotated[
         "--yes",
         "-y",
         help="Do not ask; needed where there is no terminal. It accepts no loss.",
-        rich_help_panel=CONSENT,
-    ),
-]
-AcceptLoss = Annotated[
-    str | None,
-    typer.Option(
-        "--accept-loss",
-        metavar="N|N+|unknown",
-        help="Give up what the plan names: N offsets, N+ where it may be more, or unknown.",
-        rich_help_panel=CONSENT,
-    ),
-]
-Force = Annotated[
-    str | None,
-    typer.Option(
-        "--force",
-        metavar="REASON",
-        help="Elect in doubt, or at a loss that cannot be counted; the reason goes into the audit log.",
         rich_help_panel=CONSENT,
     ),
 ]

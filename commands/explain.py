@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kelr.commands import complete
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
+from kelr.commands.options import AllPartitions, Logs, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode, UsageError
 
@@ -46,12 +45,6 @@ If = Annotated[
         metavar="EVENT",
         help='Explain what would be if this happened: "3 returns", "3 returns unclean", "3 fails",'
         ' "rack az1 fails", "1 fails, then 2 returns". Can be repeated.',
-    ),
-]
-Logs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--logs", metavar="FILE", help="What `kelr recover collect` read from a dead broker's disk. Can be repeated."
     ),
 ]
 Why = Annotated[

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 CONNECTION = "Connection"
 OUTPUT = "Output"
+CONSENT = "Consent"
 
 EXIT_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.DONE: "done",
@@ -83,6 +84,36 @@ Partitions = Annotated[
 ]
 AllPartitions = Annotated[bool, typer.Option("--all-topic-partitions", hidden=True)]
 """The flags by which Kafka's own tools name partitions (`Session.selection` reads them)."""
+
+
+Logs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--logs", metavar="FILE", help="What `kelr recover collect` read from a dead broker's disk. Can be repeated."
+    ),
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once; 100 if not given.")
+]
+AcceptLoss = Annotated[
+    str | None,
+    typer.Option(
+        "--accept-loss",
+        metavar="N|N+|unknown",
+        help="Give up what the plan names: N offsets, N+ where it may be more, or unknown.",
+        rich_help_panel=CONSENT,
+    ),
+]
+Force = Annotated[
+    str | None,
+    typer.Option(
+        "--force",
+        metavar="REASON",
+        help="Elect in doubt, or at a loss that cannot be counted; the reason goes into the audit log.",
+        rich_help_panel=CONSENT,
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]
 
 
 def _remember(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:

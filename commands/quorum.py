@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import on_cluster, on_this_machine, open_output, open_session
+from kelr.commands.options import Overwrite, on_cluster, on_this_machine, open_output, open_session
 from kelr.errors import ExitCode, UsageError
 
 app = typer.Typer(
@@ -32,7 +32,7 @@ def collect(
             help="A directory of a node on this machine: its metadata.log.dir, or one of its log.dirs. Repeat it.",
         ),
     ],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Save nodes' copies of the metadata log, before anything is tried.
 
@@ -120,7 +120,7 @@ def plan(
     listener: Annotated[
         str | None, typer.Option("--listener", metavar="NAME", help="Name of its listener (default: as recorded).")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Plan one controller that leads alone, or voters' new addresses.
 

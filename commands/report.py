@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
+from kelr.commands.options import AllPartitions, Logs, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode
 
@@ -24,12 +24,6 @@ Before = Annotated[
 ]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", metavar="PLAN", help="The plan of `kelr recover plan` that was made for it.")
-]
-Logs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--logs", metavar="FILE", help="What `kelr recover collect` read from a dead broker's disk. Can be repeated."
-    ),
 ]
 Since = Annotated[
     str | None,

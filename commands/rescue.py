@@ -10,6 +10,7 @@ import typer
 from kelr.commands import complete
 from kelr.commands.options import (
     AllPartitions,
+    Overwrite,
     Partitions,
     Targets,
     Topics,
@@ -86,7 +87,7 @@ def dump(
             "--logs", metavar="FILE", help="What `kelr recover collect` read of a disk elsewhere, to compare."
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    overwrite: Overwrite = False,
     topic: Topics = None,
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, with_disks
-from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
+from kelr.commands.options import AllPartitions, Overwrite, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.session import now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode, UsageError
@@ -19,7 +19,6 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; en
 NoLogs = Annotated[
     bool, typer.Option("--no-logs", help="Leave out what the replicas' logs hold: quicker, and explain knows less.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]
 
 
 @app.command(**on_cluster({ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.commands.lab_up import MechanismChoice, SecurityChoice
+from kelr.commands.lab import MechanismChoice, SecurityChoice
 from kelr.commands.main import main
 from kelr.errors import LabError, UsageError
 from kelr.lab import LabSpec
