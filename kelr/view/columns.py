@@ -80,6 +80,21 @@ def column(
     return Column(key, title, value or attribute, text, shown, right, yields, hyphenated, prose, type_, about)
 
 
+def for_people(
+    title: str,
+    text: Callable[[RowT], Text],
+    *,
+    wide: bool = False,
+    right: bool = False,
+    yields: int = 0,
+    hyphenated: bool = False,
+    prose: bool = False,
+) -> Column[RowT]:
+    """A column that only people see; with `wide`, only by ``-o wide``. The rest: see `Column`."""
+    where = Shown.PEOPLE_WIDE if wide else Shown.PEOPLE
+    return Column(title.lower(), title, None, text, where, right, yields, hyphenated, prose)
+
+
 def attributes(value: object, *names: str) -> dict[str, Json]:
     """A value as an object: its attributes of these names, in this order; a tuple becomes a list."""
     found = ((name, getattr(value, name)) for name in names)

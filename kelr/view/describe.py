@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -11,7 +11,7 @@ from typing import Self
 from kelr.model import BrokerStatus, Cluster, Situation, TopicError, TopicPartition
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows, example_of_topics, unseen
-from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum, item_of
+from kelr.view.columns import Column, Fact, Json, View, column, datum, for_people, item_of
 from kelr.view.output import Listing, Output
 from kelr.view.replicas import LEGEND, UNKNOWN, ReplicaMarks
 from kelr.view.styled import Style, Text, plain, styled
@@ -84,104 +84,87 @@ def describe_view(cluster: Cluster) -> View[Described]:
 
 
 def _machine_columns(cluster: Cluster) -> tuple[Column[Described], ...]:
-    def fact(key: str, type_: str, value: Callable[[Described], Json], about: str) -> Column[Described]:
-        return datum(key, type_, about, value)
-
     return (
-        fact("topic", "string", lambda row: row.state.topic, "Topic name."),
-        fact("partition", "integer", lambda row: row.state.partition, "Partition number."),
-        fact("situation", "string", lambda row: str(row.situation), f"One of {', '.join(Situation)}."),
-        fact("leader", "integer?", lambda row: row.state.leader, "Broker that leads; null: none."),
-        fact("leader_epoch", "integer", lambda row: row.state.leader_epoch, "Leader epoch."),
-        fact("replicas", "integer[]", lambda row: row.state.replicas, "In assignment order, the preferred first."),
-        fact("live_replicas", "integer[]", lambda row: _with_status(row, cluster, _LIVE), "On a live broker."),
-        fact("fenced_replicas", "integer[]", lambda row: _with_status(row, cluster, _FENCED), "Fenced or stopping."),
-        fact(
+        datum("topic", "string", "Topic name.", lambda row: row.state.topic),
+        datum("partition", "integer", "Partition number.", lambda row: row.state.partition),
+        datum("situation", "string", f"One of {', '.join(Situation)}.", lambda row: str(row.situation)),
+        datum("leader", "integer?", "Broker that leads; null: none.", lambda row: row.state.leader),
+        datum("leader_epoch", "integer", "Leader epoch.", lambda row: row.state.leader_epoch),
+        datum("replicas", "integer[]", "In assignment order, the preferred first.", lambda row: row.state.replicas),
+        datum("live_replicas", "integer[]", "On a live broker.", lambda row: _with_status(row, cluster, _LIVE)),
+        datum("fenced_replicas", "integer[]", "Fenced or stopping.", lambda row: _with_status(row, cluster, _FENCED)),
+        datum(
             "offline_replicas",
             "integer[]",
-            lambda row: _with_status(row, cluster, _OFFLINE),
             "On a broker that is gone, or in a log directory that failed.",
+            lambda row: _with_status(row, cluster, _OFFLINE),
         ),
-        fact("isr", "integer[]", lambda row: row.state.isr, "In-sync replicas."),
-        fact("elr", "integer[]?", lambda row: row.state.elr, "Eligible leader replicas; null: not known."),
-        fact("last_known_elr", "integer[]?", lambda row: row.state.last_known_elr, "LastKnownELR; null: not known."),
-        fact("min_isr", "integer?", lambda row: row.min_isr, "Effective min ISR; null: not known."),
-        *_config_columns(fact),
-        fact("topic_id", "string?", lambda row: row.state.topic_id, "Topic id."),
-        fact("partition_epoch", "integer?", lambda row: row.state.partition_epoch, "Null for a live cluster."),
-        fact("adding", "integer[]?", lambda row: row.state.adding, "Being added by a reassignment; null: not known."),
-        fact(
+        datum("isr", "integer[]", "In-sync replicas.", lambda row: row.state.isr),
+        datum("elr", "integer[]?", "Eligible leader replicas; null: not known.", lambda row: row.state.elr),
+        datum("last_known_elr", "integer[]?", "LastKnownELR; null: not known.", lambda row: row.state.last_known_elr),
+        datum("min_isr", "integer?", "Effective min ISR; null: not known.", lambda row: row.min_isr),
+        *_config_columns(),
+        datum("topic_id", "string?", "Topic id.", lambda row: row.state.topic_id),
+        datum("partition_epoch", "integer?", "Null for a live cluster.", lambda row: row.state.partition_epoch),
+        datum("adding", "integer[]?", "Being added by a reassignment; null: not known.", lambda row: row.state.adding),
+        datum(
             "removing",
             "integer[]?",
-            lambda row: row.state.removing,
             "Being removed by a reassignment; null: not known.",
+            lambda row: row.state.removing,
         ),
-        fact("recovering", "boolean?", lambda row: row.state.recovering, "Leader recovery after an unclean election."),
+        datum("recovering", "boolean?", "Leader recovery after an unclean election.", lambda row: row.state.recovering),
     )
 
 
-def _config_columns(
-    fact: Callable[[str, str, Callable[[Described], Json], str], Column[Described]],
-) -> tuple[Column[Described], ...]:
+def _config_columns() -> tuple[Column[Described], ...]:
     min_source, unclean_source = "min_insync_replicas_source", "unclean_leader_election_source"
     return (
-        fact("min_insync_replicas", "integer?", lambda row: row.config.min_insync_replicas, "The topic's config."),
-        fact(min_source, "string", lambda row: str(row.config.min_insync_replicas_source), "Where it is set."),
-        fact(
+        datum("min_insync_replicas", "integer?", "The topic's config.", lambda row: row.config.min_insync_replicas),
+        datum(min_source, "string", "Where it is set.", lambda row: str(row.config.min_insync_replicas_source)),
+        datum(
             "unclean_leader_election",
             "boolean?",
-            lambda row: row.config.unclean_leader_election,
             "unclean.leader.election.enable of the topic.",
+            lambda row: row.config.unclean_leader_election,
         ),
-        fact(unclean_source, "string", lambda row: str(row.config.unclean_leader_election_source), "Where it is set."),
-        fact("remote_storage", "boolean?", lambda row: row.config.remote_storage, "Its remote.storage.enable."),
-        fact(
+        datum(unclean_source, "string", "Where it is set.", lambda row: str(row.config.unclean_leader_election_source)),
+        datum("remote_storage", "boolean?", "Its remote.storage.enable.", lambda row: row.config.remote_storage),
+        datum(
             "foreign",
             "string?",
-            lambda row: row.config.foreign,
             "The config by which its records are not in its replicas' logs; null: none is told.",
+            lambda row: row.config.foreign,
         ),
-        fact("config_error", "string?", lambda row: row.config.error, "Why the configs could not be read."),
+        datum("config_error", "string?", "Why the configs could not be read.", lambda row: row.config.error),
     )
 
 
 def _people_columns(marks: ReplicaMarks) -> tuple[Column[Described], ...]:
-    def shown(
-        title: str, text: Callable[[Described], Text], *, right: bool = False, yields: int = 0
-    ) -> Column[Described]:
-        return Column(title.lower(), title, text=text, shown=Shown.PEOPLE, right=right, yields=yields)
-
     return (
-        shown("PARTITION", lambda row: plain(str(row.state.address))),
-        shown("LEADER", lambda row: _leader(row, marks)),
-        shown("EPOCH", lambda row: plain(str(row.state.leader_epoch)), right=True, yields=2),
-        shown("REPLICAS", lambda row: marks.many(row.state.replicas, row.state.offline_replicas or ())),
-        shown("ISR", lambda row: marks.many(row.state.isr)),
-        shown("ELR", lambda row: marks.many(row.state.elr)),
-        shown("LAST KNOWN", lambda row: marks.many(row.state.last_known_elr)),
-        shown("MIN ISR", lambda row: UNKNOWN if row.min_isr is None else plain(str(row.min_isr)), right=True, yields=1),
-        Column(
-            "situation",
-            "SITUATION",
-            text=lambda row: situation_text(row.situation),
-            shown=Shown.PEOPLE,
-            hyphenated=True,
+        for_people("PARTITION", lambda row: plain(str(row.state.address))),
+        for_people("LEADER", lambda row: _leader(row, marks)),
+        for_people("EPOCH", lambda row: plain(str(row.state.leader_epoch)), right=True, yields=2),
+        for_people("REPLICAS", lambda row: marks.many(row.state.replicas, row.state.offline_replicas or ())),
+        for_people("ISR", lambda row: marks.many(row.state.isr)),
+        for_people("ELR", lambda row: marks.many(row.state.elr)),
+        for_people("LAST KNOWN", lambda row: marks.many(row.state.last_known_elr)),
+        for_people(
+            "MIN ISR", lambda row: UNKNOWN if row.min_isr is None else plain(str(row.min_isr)), right=True, yields=1
         ),
+        for_people("SITUATION", lambda row: situation_text(row.situation), hyphenated=True),
     )
 
 
 def _wide_columns(marks: ReplicaMarks, cluster: Cluster) -> tuple[Column[Described], ...]:
-    def shown(title: str, text: Callable[[Described], Text]) -> Column[Described]:
-        return Column(title.lower(), title, text=text, shown=Shown.PEOPLE_WIDE)
-
     return (
-        shown("RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas))),
-        shown("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election)),
-        shown("REMOTE", _remote),
-        shown("ADDING", lambda row: marks.many(row.state.adding)),
-        shown("REMOVING", lambda row: marks.many(row.state.removing)),
-        *([shown("CORDONED", lambda row: marks.many(_cordoned(row, cluster)))] if _any_cordoned(cluster) else ()),
-        shown("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN),
+        for_people("RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas))),
+        for_people("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election)),
+        for_people("REMOTE", _remote),
+        for_people("ADDING", lambda row: marks.many(row.state.adding)),
+        for_people("REMOVING", lambda row: marks.many(row.state.removing)),
+        *([for_people("CORDONED", lambda row: marks.many(_cordoned(row, cluster)))] if _any_cordoned(cluster) else ()),
+        for_people("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN),
     )
 
 

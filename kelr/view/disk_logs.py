@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.engine import KnownLogs, segments
 from kelr.model import LogAnswer, LogUnavailable, ReplicaLog, TopicPartition
-from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, datum
+from kelr.view.columns import Column, Fact, Json, View, attributes, datum, for_people
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN, number_text
 from kelr.view.styled import Span, Style, Text, plain, styled
@@ -236,30 +236,24 @@ def _facts() -> tuple[Column[DiskRow], ...]:
 
 
 def _people(*, several: bool, lineage: bool) -> tuple[Column[DiskRow], ...]:
-    def shown(
-        title: str, text: Callable[[DiskRow], Text], *, right: bool = False, wide: bool = False
-    ) -> Column[DiskRow]:
-        where = Shown.PEOPLE_WIDE if wide else Shown.PEOPLE
-        return Column(f"shown {title.lower()}", title, text=text, shown=where, right=right)
-
     def number(value: Callable[[ReplicaLog], int | None]) -> Callable[[DiskRow], Text]:
         return lambda row: number_text(None if row.log is None else value(row.log))
 
     columns = [
-        shown("PARTITION", lambda row: plain(str(row.address))),
-        shown("BROKER", lambda row: plain(str(row.broker)), right=True),
-        shown("EPOCH", lambda row: last_epoch_text(row.log), right=True),
-        shown("START", number(lambda log: log.log_start), right=True),
-        shown("END", number(lambda log: log.log_end), right=True),
-        shown("HW", lambda row: high_watermark_text(row.log, row.saved_high_watermark), right=True),
+        for_people("PARTITION", lambda row: plain(str(row.address))),
+        for_people("BROKER", lambda row: plain(str(row.broker)), right=True),
+        for_people("EPOCH", lambda row: last_epoch_text(row.log), right=True),
+        for_people("START", number(lambda log: log.log_start), right=True),
+        for_people("END", number(lambda log: log.log_end), right=True),
+        for_people("HW", lambda row: high_watermark_text(row.log, row.saved_high_watermark), right=True),
     ]
     if several:
-        columns.append(shown("BEHIND", _behind, right=True))
-    columns.append(shown("TOPIC ID", lambda row: UNKNOWN if row.topic_id is None else plain(row.topic_id)))
-    columns.append(shown("DIRECTORY", lambda row: plain(row.directory), wide=True))
+        columns.append(for_people("BEHIND", _behind, right=True))
+    columns.append(for_people("TOPIC ID", lambda row: UNKNOWN if row.topic_id is None else plain(row.topic_id)))
+    columns.append(for_people("DIRECTORY", lambda row: plain(row.directory), wide=True))
     if lineage:
-        columns.append(shown("EPOCHS", lambda row: lineage_text(row.log)))
-    columns.append(Column("shown notes", "NOTES", text=_notes, shown=Shown.PEOPLE, prose=True))
+        columns.append(for_people("EPOCHS", lambda row: lineage_text(row.log)))
+    columns.append(for_people("NOTES", _notes, prose=True))
     return tuple(columns)
 
 

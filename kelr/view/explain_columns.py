@@ -28,7 +28,7 @@ from kelr.model import (
     Step,
     Truncation,
 )
-from kelr.view.columns import Column, Json, Shown
+from kelr.view.columns import Column, Json, Shown, for_people
 from kelr.view.describe import STYLES
 from kelr.view.explain_if import Assumed, elections_cost, leader_in_words
 from kelr.view.styled import Span, Style, Text, plain, styled
@@ -490,7 +490,7 @@ def _unclean_outcome(decision: Decision) -> Outcome:
 
 
 SHORT_COLUMNS: tuple[Column[Explained], ...] = (
-    Column("name", "PARTITION", text=_where, shown=Shown.PEOPLE),
+    for_people("PARTITION", _where),
     _fact("topic", lambda decision: decision.topic),
     _fact("partition", lambda decision: decision.partition),
     _fact("rules", lambda decision: decision.rules),
@@ -510,18 +510,18 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
     _fact("best_log_end", lambda decision: next((c.log_end for c in decision.candidates if c.best), None)),
     _fact("unclean_elects", lambda decision: _unclean_outcome(decision).elected),
     _fact("unclean_loses_at_least", lambda decision: _least_lost(_unclean_outcome(decision).loss)),
-    Column("best", "BEST LOG (END)", text=_best, shown=Shown.PEOPLE),
-    Column("unclean", "UNCLEAN TAKES", text=_unclean, shown=Shown.PEOPLE),
-    Column("advice", "ADVICE", text=_action, shown=Shown.PEOPLE, hyphenated=True),
+    for_people("BEST LOG (END)", _best),
+    for_people("UNCLEAN TAKES", _unclean),
+    for_people("ADVICE", _action, hyphenated=True),
     _fact("advice_action", lambda decision: decision.advice.action.value),
     _fact("advice_replica", lambda decision: decision.advice.replica),
     Column("assumptions", "assumptions", value=_assumptions, shown=Shown.MACHINE),
     Column("assumed_lose", "assumed_lose", value=_assumed_cost, shown=Shown.MACHINE),
     _fact("unsaved", lambda decision: None if decision.unsaved is None else decision.unsaved.value),
 )
-LEADER_COLUMN: Column[Explained] = Column("led_by", "LEADER", text=_led_by, shown=Shown.PEOPLE)
+LEADER_COLUMN: Column[Explained] = for_people("LEADER", _led_by)
 """For an imagined state: who leads, and who did before."""
-WAY_COLUMN: Column[Explained] = Column("way", "RETURN", text=lambda row: plain(row.way), shown=Shown.PEOPLE)
+WAY_COLUMN: Column[Explained] = for_people("RETURN", lambda row: plain(row.way))
 """For an imagined return of which nothing tells how the broker stopped."""
-LOSES_COLUMN: Column[Explained] = Column("loses", "LOSES", text=_assumed_losses, shown=Shown.PEOPLE)
+LOSES_COLUMN: Column[Explained] = for_people("LOSES", _assumed_losses)
 """For an imagined state: the offsets that the imagined elections lose."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.controller import Election
 from kelr.engine.rule_docs import Asked, Rule, asked_in
-from kelr.view.columns import Column, Json, Shown, View, attributes, column, datum
+from kelr.view.columns import Column, Json, Shown, View, attributes, column, datum, for_people
 from kelr.view.layout import Layout, NamedFact, told_in_full
 from kelr.view.output import Output
 from kelr.view.styled import Text, plain
@@ -45,7 +45,7 @@ def _elections(rule: Rule) -> str:
 _COLUMNS: tuple[Column[Rule], ...] = (
     column("rule", "RULE", "string", "The id that steps name.", lambda rule: rule.id),
     column("question", "QUESTION", "string", "What it asks."),
-    Column("asked_in", "ELECTIONS", text=lambda rule: plain(_elections(rule)), shown=Shown.PEOPLE_WIDE),
+    for_people("ELECTIONS", lambda rule: plain(_elections(rule)), wide=True),
     column("source", "SOURCE", "string", "KIP section or Kafka class.", shown=Shown.WIDE),
     datum("doc", "string", "What is behind it."),
     datum("asked", "string", "Who asks it."),

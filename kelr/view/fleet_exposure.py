@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kelr.engine.words import plural
 from kelr.model.exposed import ExposedName, FleetExposure, TroubleTime
 from kelr.replay.history import Trouble
-from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum, for_people
 from kelr.view.history_words import lasted
 from kelr.view.styled import Style, Text, plain, styled
 
@@ -43,7 +43,7 @@ def exposure_view(dimension: str) -> View[ExposedName]:
             name,
             cluster,
             *(_trouble(trouble, title, yields) for trouble, title, yields in _SHOWN),
-            Column("unknown", "NOT KNOWN", text=_unknown, shown=Shown.PEOPLE),
+            for_people("NOT KNOWN", _unknown),
             datum("cluster", "string", "The cluster's id."),
             datum("dimension", "string", "cluster, topic, broker or rack."),
             datum("partition_seconds", "number", "The time that all its partitions were there, together."),
@@ -123,7 +123,7 @@ def _trouble(trouble: Trouble, title: str, yields: int) -> Column[ExposedName]:
             return ()
         return _time(found, over=str(trouble) in row.over)
 
-    return Column(str(trouble), title, text=text, shown=Shown.PEOPLE, yields=yields)
+    return for_people(title, text, yields=yields)
 
 
 def _time(found: TroubleTime, *, over: bool) -> Text:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kelr.model import PartitionState
 from kelr.replay.history import BrokerEntry, CauseKind, ClusterEntry, Election, Entry, PartitionEntry, PartitionsEntry
-from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, datum
+from kelr.view.columns import Column, Fact, Json, View, attributes, datum, for_people
 from kelr.view.history_words import cause_words, what, when, why
 from kelr.view.layout import wrapped
 from kelr.view.styled import Span, Style, Text, plain, written
@@ -199,11 +199,11 @@ def _states() -> tuple[Column[Entry], ...]:
 
 def _people() -> tuple[Column[Entry], ...]:
     return (
-        Column("when", "TIME (UTC)", text=lambda entry: plain(when(entry.at.timestamp_ms)), shown=Shown.PEOPLE),
-        Column("at", "OFFSET", text=lambda row: plain(str(row.at.offset)), shown=Shown.PEOPLE_WIDE, right=True),
-        Column("whom", "WHERE", text=_where, shown=Shown.PEOPLE),
-        Column("what", "WHAT", text=what, shown=Shown.PEOPLE, prose=True),
-        Column("why", "WHY", text=why, shown=Shown.PEOPLE, prose=True),
+        for_people("TIME (UTC)", lambda entry: plain(when(entry.at.timestamp_ms))),
+        for_people("OFFSET", lambda row: plain(str(row.at.offset)), right=True, wide=True),
+        for_people("WHERE", _where),
+        for_people("WHAT", what, prose=True),
+        for_people("WHY", why, prose=True),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.model import RecoveryQuorum
 from kelr.replay.history import PartitionEntry, PartitionSummary, Span, Trouble
-from kelr.view.columns import Column, Json, Shown, View, datum
+from kelr.view.columns import Column, Json, View, datum, for_people
 from kelr.view.history import HEAD, TAIL, state_object
 from kelr.view.history_words import isr_words, lasted, when
 from kelr.view.replicas import UNKNOWN
@@ -142,25 +142,20 @@ def _quorum(row: SummaryRow) -> Json:
 
 
 def _people() -> tuple[Column[SummaryRow], ...]:
-    def shown(
-        title: str, text: Callable[[SummaryRow], Text], *, yields: int = 0, prose: bool = False
-    ) -> Column[SummaryRow]:
-        return Column(title.lower(), title, text=text, shown=Shown.PEOPLE, yields=yields, prose=prose)
-
     def span(trouble: Trouble) -> Callable[[SummaryRow], Text]:
         return lambda row: _span_text(row, trouble)
 
     return (
-        shown("PARTITION", lambda row: plain(str(row.summary.address))),
-        shown("LEADER", _leader),
-        shown("NO LEADER", span(Trouble.LEADERLESS)),
-        shown("UNDER MIN ISR", span(Trouble.UNDER_MIN_ISR)),
-        shown("LAST REPLICA", span(Trouble.LAST_REPLICA), yields=1),
-        shown("ELR ONLY", span(Trouble.ELR_ONLY), yields=2),
-        shown("ELECTIONS", lambda row: plain(str(row.summary.elections)), yields=3),
-        shown("UNCLEAN", _unclean_text),
-        shown("QUORUM", _quorum_text, yields=1),
-        shown("LAST KNOWN ELR", _last_known_text),
+        for_people("PARTITION", lambda row: plain(str(row.summary.address))),
+        for_people("LEADER", _leader),
+        for_people("NO LEADER", span(Trouble.LEADERLESS)),
+        for_people("UNDER MIN ISR", span(Trouble.UNDER_MIN_ISR)),
+        for_people("LAST REPLICA", span(Trouble.LAST_REPLICA), yields=1),
+        for_people("ELR ONLY", span(Trouble.ELR_ONLY), yields=2),
+        for_people("ELECTIONS", lambda row: plain(str(row.summary.elections)), yields=3),
+        for_people("UNCLEAN", _unclean_text),
+        for_people("QUORUM", _quorum_text, yields=1),
+        for_people("LAST KNOWN ELR", _last_known_text),
     )
 
 

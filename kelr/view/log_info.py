@@ -9,7 +9,7 @@ from kelr.engine import KnownLogs, diverges_at, rank_logs
 from kelr.engine.loss_words import begins_later
 from kelr.engine.words import in_short, plural
 from kelr.model import Cluster, LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicError, TopicPartition
-from kelr.view.columns import Column, Json, Shown, View, datum
+from kelr.view.columns import Column, Json, View, datum, for_people
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
 from kelr.view.disk_logs import (
     DISKS,
@@ -208,38 +208,32 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
 def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
     marks = ReplicaMarks(cluster)
 
-    def shown(
-        title: str, text: Callable[[LogRow], Text], *, right: bool = False, yields: int = 0, wide: bool = False
-    ) -> Column[LogRow]:
-        where = Shown.PEOPLE_WIDE if wide else Shown.PEOPLE
-        return Column(title.lower(), title, text=text, shown=where, right=right, yields=yields)
-
     def number(value: Callable[[ReplicaLog], int | None]) -> Callable[[LogRow], Text]:
         return lambda row: number_text(None if row.log is None else value(row.log))
 
     return (
-        shown("PARTITION", lambda row: plain(str(row.state.address))),
-        shown(
+        for_people("PARTITION", lambda row: plain(str(row.state.address))),
+        for_people(
             "REPLICA", lambda row: (marks.one(row.replica, failed=row.replica in (row.state.offline_replicas or ())),)
         ),
-        shown("BROKER", lambda row: _broker(row, cluster), yields=1),
-        shown("ROLE", lambda row: plain(" ".join(row.roles))),
-        shown("EPOCH", lambda row: last_epoch_text(row.log), right=True),
-        shown("LEADER EPOCH", number(lambda log: log.current_leader_epoch), right=True, wide=True),
-        shown("BROKER EPOCH", number(lambda log: log.broker_epoch), right=True, wide=True),
-        shown("START", number(lambda log: log.log_start), right=True, yields=2),
-        shown("ON DISK", _on_disk, right=True, wide=True),
-        shown("END", number(lambda log: log.log_end), right=True),
-        shown("HW", _high_watermark, right=True),
-        shown("BEHIND", _behind, right=True),
-        shown("SOURCE", _learnt),
+        for_people("BROKER", lambda row: _broker(row, cluster), yields=1),
+        for_people("ROLE", lambda row: plain(" ".join(row.roles))),
+        for_people("EPOCH", lambda row: last_epoch_text(row.log), right=True),
+        for_people("LEADER EPOCH", number(lambda log: log.current_leader_epoch), right=True, wide=True),
+        for_people("BROKER EPOCH", number(lambda log: log.broker_epoch), right=True, wide=True),
+        for_people("START", number(lambda log: log.log_start), right=True, yields=2),
+        for_people("ON DISK", _on_disk, right=True, wide=True),
+        for_people("END", number(lambda log: log.log_end), right=True),
+        for_people("HW", _high_watermark, right=True),
+        for_people("BEHIND", _behind, right=True),
+        for_people("SOURCE", _learnt),
     )
 
 
 def _lineage_columns() -> tuple[Column[LogRow], ...]:
     return (
-        Column("parts at", "PARTS AT", text=_parts_text, shown=Shown.PEOPLE, right=True),
-        Column("epochs", "EPOCHS", text=lambda row: lineage_text(row.log), shown=Shown.PEOPLE),
+        for_people("PARTS AT", _parts_text, right=True),
+        for_people("EPOCHS", lambda row: lineage_text(row.log)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kelr.engine.planning.lost import lost_in_all
 from kelr.model import TopicPartition
 from kelr.model.audit import AuditRecord
-from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, column, datum
+from kelr.view.columns import Column, Fact, Json, View, attributes, column, datum, for_people
 from kelr.view.describe import SILENCE_FACT
 from kelr.view.layout import Layout
 from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_words
@@ -334,14 +334,14 @@ def audit_view() -> View[AuditRecord]:
         return datum(key, type_, about, lambda row: _value(row, key))
 
     people: tuple[Column[AuditRecord], ...] = (
-        Column("time", "WHEN (UTC)", text=lambda row: plain(row.when), shown=Shown.PEOPLE),
-        Column("who", "WHO", text=_who, shown=Shown.PEOPLE, yields=2),
-        Column("did", "WHAT", text=lambda row: plain(_what(row)), shown=Shown.PEOPLE, hyphenated=True),
-        Column("where", "WHERE", text=lambda row: plain(_where(row)), shown=Shown.PEOPLE),
-        Column("ended", "RESULT", text=_result, shown=Shown.PEOPLE, hyphenated=True),
-        Column("plan", "PLAN", text=lambda row: plain(row.plan_id or "-"), shown=Shown.PEOPLE_WIDE),
-        Column("cluster", "CLUSTER", text=lambda row: plain(row.cluster_id or "?"), shown=Shown.PEOPLE_WIDE),
-        Column("words", "", text=lambda row: plain(_words(row)), shown=Shown.PEOPLE, prose=True),
+        for_people("WHEN (UTC)", lambda row: plain(row.when)),
+        for_people("WHO", _who, yields=2),
+        for_people("WHAT", lambda row: plain(_what(row)), hyphenated=True),
+        for_people("WHERE", lambda row: plain(_where(row))),
+        for_people("RESULT", _result, hyphenated=True),
+        for_people("PLAN", lambda row: plain(row.plan_id or "-"), wide=True),
+        for_people("CLUSTER", lambda row: plain(row.cluster_id or "?"), wide=True),
+        for_people("", lambda row: plain(_words(row)), prose=True),
     )
     return View(
         _AUDIT_KIND,

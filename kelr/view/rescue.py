@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
+from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum, for_people
 from kelr.view.styled import Style, Text, plain, styled
 
 PREVIEW_CHARACTERS = 40
@@ -335,7 +335,7 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
             right=True,
         ),
         *(_skipped_column(key, about) for key, about in _SKIPPED),
-        Column("skipped", "LEFT OUT", text=_skipped_text, shown=Shown.PEOPLE, prose=True),
+        for_people("LEFT OUT", _skipped_text, prose=True),
         column(
             "skipped_records",
             "SKIPPED",

@@ -14,7 +14,7 @@ from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree
 from kelr.model import Cluster, PartitionState, TopicError
 from kelr.view.affected import Affected
-from kelr.view.columns import Column, Fact, Json, Shown, View, attributes, datum
+from kelr.view.columns import Column, Fact, Json, View, attributes, datum, for_people
 from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
@@ -111,14 +111,12 @@ def _comeback(back: BrokerReturn) -> Mapping[str, Json]:
 
 def _people_columns() -> tuple[Column[PartitionFate], ...]:
     return (
-        Column("name", "PARTITION", text=lambda row: plain(str(row.before.address)), shown=Shown.PEOPLE),
-        Column("becomes", "BECOMES", text=_becomes, shown=Shown.PEOPLE),
-        Column("leader", "LEADER", text=_leader, shown=Shown.PEOPLE),
-        Column("isr", "ISR", text=lambda row: _moved(row.before.isr, row.worst.after.isr), shown=Shown.PEOPLE),
-        Column(
-            "elr", "ELR", text=lambda row: _moved(row.before.elr, row.worst.after.elr), shown=Shown.PEOPLE, yields=1
-        ),
-        Column("remark", "REMARK", text=lambda row: plain("; ".join(remarks(row))), shown=Shown.PEOPLE, prose=True),
+        for_people("PARTITION", lambda row: plain(str(row.before.address))),
+        for_people("BECOMES", _becomes),
+        for_people("LEADER", _leader),
+        for_people("ISR", lambda row: _moved(row.before.isr, row.worst.after.isr)),
+        for_people("ELR", lambda row: _moved(row.before.elr, row.worst.after.elr), yields=1),
+        for_people("REMARK", lambda row: plain("; ".join(remarks(row))), prose=True),
     )
 
 

@@ -11,7 +11,7 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.outages.worst import SetCounts
 from kelr.engine.words import agree, plural
 from kelr.model import Cluster, TopicError
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, View, datum, for_people
 from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, error_items, note_errors, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -101,17 +101,11 @@ def _people_columns(cluster: Cluster, *, whole: bool) -> tuple[Column[SetCounts]
                 return styled(f"{count:,}+", style) if count else plain("?")
             return styled(f"{count:,}", style) if count else plain("0")
 
-        return Column(title.lower(), title, text=text, right=True, shown=Shown.PEOPLE, yields=yields)
+        return for_people(title, text, right=True, yields=yields)
 
     return (
-        Column("who", "BROKERS", text=lambda row: plain(" ".join(map(str, row.brokers))), shown=Shown.PEOPLE),
-        Column(
-            "where",
-            "RACKS",
-            text=lambda row: plain(" ".join(_racks(row, cluster)) or "?"),
-            shown=Shown.PEOPLE,
-            yields=3,
-        ),
+        for_people("BROKERS", lambda row: plain(" ".join(map(str, row.brokers)))),
+        for_people("RACKS", lambda row: plain(" ".join(_racks(row, cluster)) or "?"), yields=3),
         *(shown(*column) for column in _SHOWN),
     )
 

@@ -9,7 +9,7 @@ from kelr.engine.outages.restart_plan import Action, Blocked, Keep, RestartPlan,
 from kelr.engine.outages.standing import Standing
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import BrokerStatus, Cluster, TopicError
-from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.columns import Column, Fact, Json, View, datum, for_people
 from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -80,12 +80,12 @@ def _people_columns(*, whole: bool) -> tuple[Column[RestartStep], ...]:
         return plain(count_text(vouched(row.moves, whole=whole)))
 
     return (
-        Column("who", "BROKER", text=lambda row: plain(str(row.broker)), right=True, shown=Shown.PEOPLE),
-        Column("where", "RACK", text=lambda row: plain(row.rack or "-"), shown=Shown.PEOPLE, yields=2),
-        Column("do", "DO", text=lambda row: plain(row.action.value), shown=Shown.PEOPLE),
-        Column("verdict", "SAFE", text=_verdict, shown=Shown.PEOPLE),
-        Column("moves", "LEADERS MOVE", text=moves, right=True, shown=Shown.PEOPLE, yields=1),
-        Column("why", "WHY", text=lambda row: plain(row.reason), shown=Shown.PEOPLE, prose=True),
+        for_people("BROKER", lambda row: plain(str(row.broker)), right=True),
+        for_people("RACK", lambda row: plain(row.rack or "-"), yields=2),
+        for_people("DO", lambda row: plain(row.action.value)),
+        for_people("SAFE", _verdict),
+        for_people("LEADERS MOVE", moves, right=True, yields=1),
+        for_people("WHY", lambda row: plain(row.reason), prose=True),
     )
 
 
