@@ -166,7 +166,7 @@ def _directories(environ: Mapping[str, str]) -> Iterator[SettingRow]:
         yield SettingRow(name, str(path), variable if environ.get(variable) else DEFAULT)
 
 
-# Words.
+# How values of settings, and where they come from, are said.
 
 
 def login_words(context: Context) -> str | None:

@@ -1,4 +1,4 @@
-"""``kelr context``: list, show, use, remove; add and test are in modules beside this one."""
+"""``kelr context``: list, show, use, remove, test; add is in the module beside this one."""
 
 from __future__ import annotations
 

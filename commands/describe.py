@@ -32,8 +32,8 @@ from kelr.view.formats import OutputFormat
 PANEL = "Filters (all that are given have to hold)"
 
 
-def _flag(help_text: str, *names: str, hidden: bool = False) -> Any:
-    return typer.Option(*names, help=help_text, rich_help_panel=PANEL, hidden=hidden)
+def _flag(help_text: str, name: str) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=PANEL)
 
 
 Leaderless = Annotated[bool, _flag("No leader, or one that is not live.", "--leaderless")]

@@ -1,4 +1,4 @@
-"""``kelr lab``: status, incident, restore, env, down; the other commands are in modules beside this one."""
+"""``kelr lab``: up, status, incident, restore, env, down; what acts on nodes is in the module beside this one."""
 
 from __future__ import annotations
 

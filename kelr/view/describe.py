@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -158,13 +158,19 @@ def _people_columns(marks: ReplicaMarks) -> tuple[Column[Described], ...]:
 
 def _wide_columns(marks: ReplicaMarks, cluster: Cluster) -> tuple[Column[Described], ...]:
     return (
-        for_people("RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas))),
-        for_people("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election)),
-        for_people("REMOTE", _remote),
-        for_people("ADDING", lambda row: marks.many(row.state.adding)),
-        for_people("REMOVING", lambda row: marks.many(row.state.removing)),
-        *([for_people("CORDONED", lambda row: marks.many(_cordoned(row, cluster)))] if _any_cordoned(cluster) else ()),
-        for_people("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN),
+        for_people(
+            "RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas)), wide=True
+        ),
+        for_people("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election), wide=True),
+        for_people("REMOTE", _remote, wide=True),
+        for_people("ADDING", lambda row: marks.many(row.state.adding), wide=True),
+        for_people("REMOVING", lambda row: marks.many(row.state.removing), wide=True),
+        *(
+            [for_people("CORDONED", lambda row: marks.many(_cordoned(row, cluster)), wide=True)]
+            if _any_cordoned(cluster)
+            else ()
+        ),
+        for_people("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN, wide=True),
     )
 
 
@@ -281,13 +287,7 @@ class DescribeReport:
                 "next": None if command is None else self._output.next_command(command),
             }
         )
-        if self._output.format.is_document:
-            return
-        for note in notes:
-            self._output.note(note)
-        note_errors(self._output, self._errors)
-        if command is not None:
-            self._output.next(command)
+        say_below(self._output, notes, self._errors, command)
 
     def _notes(self, read: int, undecided: int, cut_at: TopicPartition | None) -> list[str]:
         notes = []
@@ -333,6 +333,19 @@ def cluster_head(cluster: Cluster, source: str) -> Mapping[str, Json]:
 def error_items(errors: Sequence[TopicError]) -> Json:
     """Topics that could not be described, for a document."""
     return [{"topic": error.topic, "error": error.error, "detail": error.detail} for error in errors]
+
+
+def say_below(
+    output: Output, notes: Iterable[str], errors: Sequence[TopicError], following: Iterable[str] | None
+) -> None:
+    """Print below a listing what a document holds itself: notes, topics that failed, and the next command."""
+    if output.format.is_document:
+        return
+    for note in notes:
+        output.note(note)
+    note_errors(output, errors)
+    if following is not None:
+        output.next(following)
 
 
 def note_errors(output: Output, errors: Sequence[TopicError]) -> None:

@@ -10,7 +10,7 @@ from kelr.engine.loss_words import begins_later
 from kelr.engine.words import in_short, plural
 from kelr.model import Cluster, LogAnswer, LogUnavailable, PartitionState, ReplicaLog, TopicError, TopicPartition
 from kelr.view.columns import Column, Json, View, datum, for_people
-from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
+from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, error_items
 from kelr.view.disk_logs import (
     DISKS,
     NOTES,
@@ -130,7 +130,7 @@ def log_info_tail(
 ) -> dict[str, Json]:
     """What the document says after its items."""
     return {
-        "errors": [{"topic": error.topic, "error": error.error, "detail": error.detail} for error in errors],
+        "errors": error_items(errors),
         "next": command,
         "notes": list(notes),
         "disks": disks_document(disks),

@@ -9,7 +9,7 @@ from kelr.engine.words import plural
 from kelr.model import Cluster, TopicError
 from kelr.model.measured import AskedEndpoint, Comparison, MetricAlert, MetricFigure, MetricScope, Reading
 from kelr.view.columns import Column, Fact, Json, Shown, View, column, datum
-from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, error_items, say_below
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Span, Style, Text, plain, styled
@@ -144,12 +144,7 @@ def show_metrics(output: Output, report: MetricsReport) -> None:
         with output.listing(metrics_view(), _head(report)) as listing:
             listing.add(report.figures)
             listing.finish(_tail(output, report))
-    if not output.format.is_document:
-        for note in report.notes:
-            output.note(note)
-        note_errors(output, report.errors)
-        if report.next_command is not None:
-            output.next(report.next_command)
+    say_below(output, report.notes, report.errors, report.next_command)
 
 
 def _show_people(output: Output, report: MetricsReport, *, wide: bool) -> None:

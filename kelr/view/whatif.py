@@ -15,7 +15,7 @@ from kelr.engine.words import agree
 from kelr.model import Cluster, PartitionState, TopicError
 from kelr.view.affected import Affected
 from kelr.view.columns import Column, Fact, Json, View, attributes, datum, for_people
-from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, say_below, vouched
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -321,11 +321,7 @@ class OutageReport:
                     "next": output.next_command(next_command),
                 }
             )
-        if not output.format.is_document:
-            for note in notes:
-                output.note(note)
-            note_errors(output, errors)
-            output.next(next_command)
+        say_below(output, notes, errors, next_command)
 
     def _show(self, affected: int, *, whole: bool) -> None:
         output, tally = self._output, self._tally

@@ -12,7 +12,7 @@ from kelr.engine.outages.worst import SetCounts
 from kelr.engine.words import agree, plural
 from kelr.model import Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, View, datum, for_people
-from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, error_items, note_errors, vouched
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, error_items, say_below, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
@@ -182,11 +182,7 @@ def show_any(
                     "next": output.next_command(next_command),
                 }
             )
-    if not output.format.is_document:
-        for note in notes:
-            output.note(note)
-        note_errors(output, errors)
-        output.next(next_command)
+    say_below(output, notes, errors, next_command)
 
 
 _HARM = {

@@ -10,7 +10,7 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import BrokerStatus, Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, View, datum, for_people
-from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, note_errors, vouched
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, count_text, error_items, say_below, vouched
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import named
@@ -133,11 +133,7 @@ def show_restarts(
                     "next": output.next_command(next_command),
                 }
             )
-    if not output.format.is_document:
-        for note in every:
-            output.note(note)
-        note_errors(output, errors)
-        output.next(next_command)
+    say_below(output, every, errors, next_command)
 
 
 def _lines(
