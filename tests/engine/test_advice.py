@@ -712,6 +712,9 @@ def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:
         alone.text
         == "Broker 2 is up, but its log was not read: find out why, and run kelr explain again before you choose."
     )
+    imagined = (logs[0], LogUnavailable(2, LogUnavailableReason.NOT_ASKED, "imagined: not read before it returned"))
+    back = advised(leaderless((3, 2)), ALIVE, imagined, ("delete",))
+    assert back.text == "Broker 2 is up, but its log was not read: run kelr explain again before you choose."
 
 
 def test_where_another_isr_member_takes_over_by_itself_nobody_is_designated() -> None:

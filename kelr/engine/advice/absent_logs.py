@@ -25,7 +25,7 @@ from kelr.engine.logs import count_distinct
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined, plural
-from kelr.model import Advice, AdviceAction, LossCertainty
+from kelr.model import Advice, AdviceAction, LogUnavailableReason, LossCertainty
 
 BEST_OF_ALL = "the most complete of all replicas"
 """Said of a log that no other exceeds, of those of all replicas at hand."""
@@ -339,7 +339,7 @@ def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
             " elect somebody then."
         )
     if up:
-        parts.append(f"{_find_out_why(up)}{'' if parts else ' before you choose'}.")
+        parts.append(f"{_find_out_why(case, up)}{'' if parts else ' before you choose'}.")
     if holder is not None and holder not in elects:
         too = ", too" if down or up else ""
         parts.append(f"Start {holder}{too}: it has the most complete log of those that were read.")
@@ -404,7 +404,7 @@ def ask_the_live_first(
     alternative, designate = otherwise
     return Advice(
         AdviceAction.GET_MORE_INFORMATION,
-        f"{keep} {_find_out_why(unread)} before you choose.",
+        f"{keep} {_find_out_why(case, unread)} before you choose.",
         alternative=alternative,
         command=("log-info", case.name),
         designate=designate,
@@ -412,9 +412,13 @@ def ask_the_live_first(
     )
 
 
-def _find_out_why(up: Sequence[int]) -> str:
+def _find_out_why(case: Case, up: Sequence[int]) -> str:
+    """Nothing is to be found out of logs that nobody asked for, as those of a broker whose return is imagined."""
     read = agree(len(up), "is up, but its log was", "are up, but their logs were")
-    return f"{brokers(up).capitalize()} {read} not read: find out why, and run kelr explain again"
+    silent = [case.logs.unheard.get(one) for one in up]
+    not_asked = all(one is not None and one.reason is LogUnavailableReason.NOT_ASKED for one in silent)
+    why = "" if not_asked else "find out why, and "
+    return f"{brokers(up).capitalize()} {read} not read: {why}run kelr explain again"
 
 
 def lacks_less(case: Case, one: int, other: int) -> bool:
