@@ -56,7 +56,7 @@ JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "rescue/choose.py": (Kind.RESCUE, Kind.RESCUED),
     **dict.fromkeys(("view/explain", "view/lost_words.py", "view/log_", "view/describe.py"), _ADVICE),
     "view/broker_order.py": _ADVICE,
-    **dict.fromkeys(("view/plan", "view/applied.py", "view/document_schema.py", "view/describe.py"), _PLAN),
+    **dict.fromkeys(("view/plan", "view/applied.py", "view/document_schema.py"), _PLAN),
     "view/verification.py": (Kind.CHECKED, Kind.VERIFIED, Kind.LOST_AFTERWARDS),
     "view/whatif": (Kind.WHAT_IF,),
 }
