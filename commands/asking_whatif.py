@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kelr.commands.session import Session
+from kelr.commands.targets import read_ids
 from kelr.controller import ChosenRules, RuleSet, choose_rules, rule_set
 from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.restart_plan import Action, Keep, RestartPlan
@@ -20,7 +21,6 @@ from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happeni
 from kelr.engine.words import agree, joined, plural
 from kelr.errors import UsageError
 from kelr.model import BrokerStatus, Cluster, Selection, TopicError
-from kelr.model.numbers import MAX_INT32, whole_number
 from kelr.sources.outages import CasePage, read_cases
 from kelr.view.describe import why_min_isr_is_unknown
 from kelr.view.whatif import OutageReport
@@ -96,13 +96,13 @@ def read_question(
         raise UsageError("--controller goes with --restart-order", next_step="leave it out")
     flags = ("--rules", rules) if rules.lower() != "auto" else ()
     return Question(
-        stop=_ids("--stop", stop),
-        kill=_ids("--kill", kill),
+        stop=read_ids("--stop", stop),
+        kill=read_ids("--kill", kill),
         racks=tuple(racks),
         assumptions=tuple(one for text in assume for one in _assumptions(text)),
         any_size=any_ if any_ is not None else None if chosen else 1,
         clean=clean,
-        restart=_ids("--restart", restart),
+        restart=read_ids("--restart", restart),
         restart_order=restart_order,
         keep=_keep(keep),
         controller=controller,
@@ -111,19 +111,6 @@ def read_question(
         everything=everything,
         keep_flags=flags,
     )
-
-
-def _ids(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
-    found = []
-    for text in texts:
-        for part in text.split(","):
-            number = whole_number(part.strip(), MAX_INT32)
-            if number is None:
-                raise UsageError(
-                    f"{flag}: {part.strip()[:40]!r} is no broker id", next_step=f"write, for example, {flag} 1,2"
-                )
-            found.append(number)
-    return tuple(dict.fromkeys(found))
 
 
 def _assumptions(text: str) -> tuple[Assumption, ...]:

@@ -16,6 +16,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr quorum plan` wrote.")]
+PlannedFrom = Annotated[
+    list[Path], typer.Argument(metavar="OUT", help="The files of `kelr quorum collect` that it was made of.")
+]
 Collections = Annotated[list[Path], typer.Argument(metavar="OUT", help="Files of `kelr quorum collect`, one or more.")]
 
 
@@ -182,10 +186,8 @@ def _address(text: str) -> tuple[str, int]:
 )
 def apply(
     ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr quorum plan` wrote.")],
-    collections: Annotated[
-        list[Path], typer.Argument(metavar="OUT", help="The files of `kelr quorum collect` that it was made of.")
-    ],
+    plan_file: PlanFile,
+    collections: PlannedFrom,
     *,
     never_start: Annotated[
         list[str] | None,
@@ -207,17 +209,16 @@ def apply(
       kelr quorum apply rescue.json *.kelr-quorum --never-start 100,101,102
     """
     output = open_output(ctx)
-    from kelr.commands.quorum_plan import apply_rescue  # noqa: PLC0415 - not for --help
+    from kelr.commands.quorum_plan import apply_rescue  # noqa: PLC0415
+    from kelr.commands.targets import read_ids  # noqa: PLC0415 - not for --help
 
-    apply_rescue(output, plan_file, collections, never_start=_ids(never_start), missing=_ids(missing))
-
-
-def _ids(given: list[str] | None) -> frozenset[int]:
-    texts = [one.strip() for text in given or () for one in text.split(",") if one.strip()]
-    wrong = next((one for one in texts if not (one.isascii() and one.isdigit())), None)
-    if wrong is not None:
-        raise UsageError(f"{wrong!r} is no node id", next_step="give ids with commas between, such as 100,101")
-    return frozenset(map(int, texts))
+    apply_rescue(
+        output,
+        plan_file,
+        collections,
+        never_start=read_ids("--never-start", never_start or (), "node"),
+        missing=read_ids("--missing", missing or (), "node"),
+    )
 
 
 @app.command(
@@ -230,10 +231,8 @@ def _ids(given: list[str] | None) -> frozenset[int]:
 )
 def verify(
     ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that was carried out.")],
-    collections: Annotated[
-        list[Path], typer.Argument(metavar="OUT", help="The files of `kelr quorum collect` that it was made of.")
-    ],
+    plan_file: PlanFile,
+    collections: PlannedFrom,
     *,
     node_dir: Annotated[
         list[Path] | None,
@@ -261,7 +260,7 @@ def verify(
 @app.command(**on_this_machine({ExitCode.REFUSED: "the new controller has started, or there is nothing to undo"}))
 def undo(
     ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that was carried out here.")],
+    plan_file: PlanFile,
 ) -> None:
     """Put the old directory back, where the new controller has never started.
 

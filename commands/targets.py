@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kelr.errors import UsageError
 from kelr.model import Selection, TopicPartition, parse_target, select
+from kelr.model.numbers import MAX_INT32, whole_number
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -54,3 +55,14 @@ def _target_text(topic: str, partitions: str | None) -> str:
     """kafka-topics.sh takes a regular expression for ``--topic``; a plain name is one that matches itself."""
     name = topic if _TOPIC_NAME.fullmatch(topic) else f"/{topic}/"
     return name if partitions is None else f"{name}:{partitions}"
+
+
+def read_ids(flag: str, texts: Sequence[str], what: str = "broker") -> tuple[int, ...]:
+    """The nodes of ``FLAG 1 --FLAG 2,3``, each once. Raises UsageError."""
+    found = []
+    for part in (part.strip() for text in texts for part in text.split(",")):
+        number = whole_number(part, MAX_INT32)
+        if number is None:
+            raise UsageError(f"{flag}: {part[:40]!r} is no {what} id", next_step=f"write, for example, {flag} 1,2")
+        found.append(number)
+    return tuple(dict.fromkeys(found))

@@ -12,10 +12,7 @@ from jsonschema import Draft202012Validator
 from kelr.model.checkup import AddressState
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
-from tests.quorum.nodes import BEGINNING, LATE, LATER, TOPIC, log_bytes, write_node, write_replica
-
-WHOLE, END = log_bytes([*BEGINNING, *LATER])
-SHORT, _ = log_bytes(BEGINNING)
+from tests.quorum.nodes import LATE, SHORT, TOPIC, WHOLE, write_node, write_replica
 
 
 @pytest.fixture(autouse=True)
@@ -219,3 +216,10 @@ def test_voters_that_have_moved_are_planned_by_their_addresses(kelr: Kelr, tmp_p
         ran = kelr("quorum", "plan", "all", *wrong, "--kafka", "4.3.1", "--out", "other.json")
         assert ran.code == 2
         assert words in ran.err
+
+
+@pytest.mark.parametrize("ids", ["x", "100,", "99999999999"])
+def test_what_is_no_node_id_is_not_taken_for_a_statement(kelr: Kelr, ids: str) -> None:
+    ran = kelr("quorum", "apply", "plan.json", "out.kelr-quorum", "--never-start", ids)
+    assert ran.code == 2
+    assert "no node id" in ran.err

@@ -10,9 +10,8 @@ from kelr.quorum.assess import assess
 from kelr.quorum.plan import make_plan
 from kelr.quorum.reading import read_collections
 from tests.errors.ground import Causes, Ground
-from tests.quorum.nodes import write_node
-from tests.quorum.test_apply import NEW_ID, REQUEST, WHOLE, planned
-from tests.quorum.test_collections import collect
+from tests.quorum.nodes import WHOLE, collect, write_node
+from tests.quorum.test_apply import NEW_ID, REQUEST, planned
 
 
 def not_lost(ground: Ground) -> None:

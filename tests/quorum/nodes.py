@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from kelr.quorum.archive import write_archive
+from kelr.quorum.collect import collect_nodes
 from kelr.replay import records as rec
 from kelr.sources.metadata_log.writing import encode_batch, segment_name
 
@@ -48,6 +50,10 @@ def log_bytes(
     return b"".join(parts), offset
 
 
+WHOLE, END = log_bytes([*BEGINNING, *LATER])
+SHORT, SHORT_END = log_bytes(BEGINNING)
+
+
 def write_node(
     path: Path,
     node: int,
@@ -70,6 +76,13 @@ def write_node(
         (inside / "quorum-state").write_text(json.dumps(state))
     (inside / "00000000000000000000.index").write_bytes(bytes(100))
     return path
+
+
+def collect(tmp_path: Path, *paths: Path, name: str = "out.kelr-quorum", host: str = "h") -> Path:
+    """What `kelr quorum collect` writes of these directories."""
+    out = tmp_path / name
+    write_archive(collect_nodes(paths, host=host, clock_ms=lambda: 1_795_000_000_000), out, overwrite=True)
+    return out
 
 
 def write_replica(path: Path, topic: str, topic_id: str, epochs: Sequence[tuple[int, int]]) -> None:

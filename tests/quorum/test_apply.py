@@ -41,20 +41,18 @@ from kelr.replay import records as rec
 from kelr.sources.metadata_log.reading import read_batches
 from tests.histories.files import Disk, Gone, MemoryFiles
 from tests.quorum.nodes import (
-    BEGINNING,
     CLUSTER,
+    END,
     LATE,
-    LATER,
+    SHORT,
     TOPIC,
+    WHOLE,
+    collect,
     directory_of,
-    log_bytes,
     write_node,
     write_replica,
 )
-from tests.quorum.test_collections import collect
 
-WHOLE, END = log_bytes([*BEGINNING, *LATER])
-SHORT, _ = log_bytes(BEGINNING)
 NEW_ID = "N" * 21 + "Q"
 TARGET, STATE = Path("/kafka/meta"), Path("/state")
 OLD = {"meta.properties": f"version=1\ncluster.id={CLUSTER}\nnode.id=100\n".encode(), "bootstrap.checkpoint": b"old"}

@@ -23,24 +23,21 @@ from kelr.sources.metadata_log.writing import checkpoint_bytes, checkpoint_name
 from tests.quorum.nodes import (
     BEGINNING,
     CLUSTER,
+    END,
     LATE,
     LATER,
+    SHORT,
+    SHORT_END,
     TOPIC,
+    WHOLE,
+    collect,
     directory_of,
     log_bytes,
     write_node,
     write_replica,
 )
 
-WHOLE, END = log_bytes([*BEGINNING, *LATER])
-SHORT, SHORT_END = log_bytes(BEGINNING)
 BROKER = 1
-
-
-def collect(tmp_path: Path, *paths: Path, name: str = "out.kelr-quorum", host: str = "h") -> Path:
-    out = tmp_path / name
-    write_archive(collect_nodes(paths, host=host, clock_ms=lambda: 1_795_000_000_000), out, overwrite=True)
-    return out
 
 
 def copy_of(tmp_path: Path, node: int, log: bytes | None, **how: object) -> MetadataCopy:

@@ -14,8 +14,8 @@ from kelr.quorum.apply import Places
 from kelr.quorum.verify import Seen, check_rescue, log_is_same
 from kelr.replay.image import MetadataImage
 from kelr.sources.live.checkup_answers import refused
-from tests.quorum.nodes import LATE, TOPIC
-from tests.quorum.test_apply import END, REQUEST, Rescue, planned, wanted
+from tests.quorum.nodes import END, LATE, TOPIC
+from tests.quorum.test_apply import REQUEST, Rescue, planned, wanted
 
 
 def node(number: int, end: int) -> QuorumNode:
