@@ -87,7 +87,7 @@ def log_info(
 def _show(
     session: Session, selection: Selection, *, lineage: bool, directories: Sequence[Path], files: Sequence[Path]
 ) -> tuple[list[TopicError], int]:
-    from kelr.sources.paging import read_logs  # noqa: PLC0415 - not for --help
+    from kelr.sources.log_pages import read_logs  # noqa: PLC0415 - not for --help
     from kelr.view.describe import cluster_head, note_errors  # noqa: PLC0415
     from kelr.view.disk_logs import show_disks  # noqa: PLC0415
     from kelr.view.log_info import LogNotes, log_info_tail, log_info_view, log_rows  # noqa: PLC0415

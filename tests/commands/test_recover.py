@@ -956,7 +956,7 @@ def test_a_plan_that_refuses_some_elections_is_done_in_part(kelr: Kelr, more: tu
     assert ran.code == code, ran.err
     if code:
         get = "would not get" if more else "did not get"
-        assert f"1 partition {get} the leader that was asked for: steady:0" in ran.err
+        assert f"1 partition {get} the requested leader: steady:0" in ran.err
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])

@@ -15,8 +15,8 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.sources.base import Progress
+from kelr.sources.log_pages import read_logs
 from kelr.sources.memory import MemorySource
-from kelr.sources.paging import read_logs
 from tests.incident import INCIDENT, LOGS
 
 PAYMENTS = TopicPartition("payments", 0)
