@@ -133,7 +133,7 @@ def test_a_controller_that_is_back_leads_when_its_turn_comes() -> None:
 
 def test_no_link_is_between_controllers() -> None:
     with cluster("elr-4.3", controllers=3) as server, pytest.raises(UsageError, match="are controllers"):
-        server.perform(lambda running: Operator(running).sever({"one": 101, "other": 102}))
+        server.perform(lambda running: Operator(running).sever(one=101, other=102))
 
 
 def test_kelr_names_the_controller_that_leads() -> None:
@@ -151,8 +151,8 @@ def test_the_verbs_kill_and_start_controllers_where_there_are_several() -> None:
             def do(served: Any) -> list[str | None]:
                 operator = Operator(served)
                 for verb, node in verbs:
-                    getattr(operator, verb)({"broker": node})
-                return [node["controller"] for node in operator.status({})["nodes"] if node["running"]]
+                    getattr(operator, verb)(broker=node)
+                return [node["controller"] for node in operator.status()["nodes"] if node["running"]]
 
             return server.perform(do)
 
@@ -160,4 +160,4 @@ def test_the_verbs_kill_and_start_controllers_where_there_are_several() -> None:
         assert told(("kill", 100)) == ["active", "standby", None, None, None]
         assert told(("start", 100)) == ["standby", "active", "standby", None, None, None]
     with SimulatedServer() as server, pytest.raises(UsageError, match="no broker 100"):
-        server.perform(lambda served: Operator(served).kill({"broker": 100}))
+        server.perform(lambda served: Operator(served).kill(broker=100))

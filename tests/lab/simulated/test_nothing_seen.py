@@ -28,7 +28,7 @@ def _server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulat
         eventually(server, lambda world: not (world.brokers[2].fenced or world.brokers[3].fenced))
         made = ("recover", "plan", "orders", "-e", "designation", "--designate", "2", "--out", PLAN)
         assert kelr(server, *made) == 0
-        server.perform(lambda running: Operator(running).deny({"kind": "topic", "operation": "DESCRIBE"}))
+        server.perform(lambda running: Operator(running).deny(kind="topic", operation="DESCRIBE"))
         yield server
 
 
