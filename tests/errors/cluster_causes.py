@@ -11,8 +11,8 @@ from kelr.model import TopicError, select
 from kelr.sources.connection import ConnectionSettings, parse_servers
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.diagnose import PortSpeaks, Probe
 from kelr.sources.live.decode import ContradictionError, contradicting
+from kelr.sources.live.diagnose import PortSpeaks, Probe
 from kelr.sources.live.metadata_log import LiveMetadataLog
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress
