@@ -27,9 +27,10 @@ FOREGROUND = """
 import fcntl, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 """
 """A program begins as in the foreground of this terminal: tests that run in the background of a shell (`make test &`)
-hand an ignored SIGINT on."""
+hand ignored SIGINT and SIGQUIT on."""
 KELR = f"""
 {FOREGROUND}
 from kelr.commands.main import main

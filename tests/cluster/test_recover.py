@@ -214,6 +214,13 @@ def _lead_alone(lab: Lab, topic: str) -> int:
         # It was not shut down cleanly: it leaves the ELR, which has to be empty for the last known leader.
         lab.wait_partitions(topic, "it is out of the ELR", partial(_is_out_of_the_elr, broker))
     lab.wait_partitions(topic, "it leads alone", lambda state: state.isr == last, timeout_s=60)
+    with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
+
+        def is_alone() -> bool:
+            source.forget()
+            return set(source.cluster().live) == set(last)
+
+        lab.wait_until("the other one is fenced", is_alone)
     return last[0]
 
 

@@ -91,12 +91,12 @@ def test_of_no_partition_it_is_not_said_that_it_is_healthy(
     ran = kelr(*WATCH, target, "--until-healthy", "--for", "60s")
     assert (ran.code, ran.out) == (2, "")
     assert "no partition was found to watch" in ran.err
-    ran = kelr(*WATCH, target, "--for", "300ms")
+    ran = kelr(*WATCH, target, "--for", "2s")
     assert ran.code == 0
     begin, ended = lines(ran.out)
     assert begin.endswith("2 of 3 brokers live; no partition was found; topics without DESCRIBE are not listed")
     assert ended == "ended: the time is up"
-    items = [json.loads(line) for line in kelr(*WATCH, target, "--for", "300ms", "-o", "ndjson").out.splitlines()]
+    items = [json.loads(line) for line in kelr(*WATCH, target, "--for", "2s", "-o", "ndjson").out.splitlines()]
     assert [(one["leaderless"], one["unsafe"], one["under_min_isr"], one["read"]) for one in items] == [
         (None, None, None, 0)
     ] * 2
