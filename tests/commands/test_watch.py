@@ -133,9 +133,9 @@ def joins(world: World, broker: int) -> None:
 
 def test_time_that_runs_out_is_told_by_the_exit_code(kelr: Kelr, happen: Callable[..., None]) -> None:
     happen()
-    ran = kelr(*WATCH, "--until-healthy", "--for", "300ms")
+    ran = kelr(*WATCH, "--until-healthy", "--for", "2s")
     assert (ran.code, lines(ran.out)[-1]) == (1, "ended: the time is up")
-    assert kelr(*WATCH, "--for", "300ms").code == 0
+    assert kelr(*WATCH, "--for", "2s").code == 0
 
 
 def test_a_cluster_that_is_away_for_a_while_is_waited_for(
@@ -287,13 +287,13 @@ def test_without_a_controller_it_does_not_end_as_healthy(
     )
     assert items[-1]["read"] is None
     happen()
-    begin, *_ = lines(kelr(*WATCH, "--for", "300ms").out)
+    begin, *_ = lines(kelr(*WATCH, "--for", "2s").out)
     assert begin.endswith(
         "? of 3 brokers live; 4 leaderless, 4 leaderless or unsafe, 4 under min ISR of 5 partitions, as brokers knew it"
         " last: no controller answers (REQUEST_TIMED_OUT)"
     )
     happen()
-    begin, *_ = lines(kelr(*WATCH, "steady", "--for", "300ms").out)
+    begin, *_ = lines(kelr(*WATCH, "steady", "--for", "2s").out)
     assert "; ? leaderless, ? leaderless or unsafe, ? under min ISR of 1 partitions, as brokers knew" in begin
 
 

@@ -89,7 +89,7 @@ def test_the_advice_is_that_of_kelr_explain(
 ) -> None:
     command, documents = on_change
     happen()
-    kelr(*WATCH, "orders:1", "--for", "300ms", "--on-change", command)
+    kelr(*WATCH, "orders:1", "--for", "2s", "--on-change", command)
     (document,) = documents()
     explained = json.loads(kelr("explain", "orders:1", "-o", "json", "-b", "kafka-1:9092").out)["items"][0]
     assert document["advice"] == explained["advice"]
@@ -137,7 +137,7 @@ def test_advice_that_cannot_be_had_is_unknown_and_says_why(
         raise ConnectError("no broker answered", next_step="")
 
     monkeypatch.setattr(watch_alerts.DetailJob, "__call__", refuse)
-    kelr(*WATCH, "orders", "--for", "300ms", "--on-change", command)
+    kelr(*WATCH, "orders", "--for", "2s", "--on-change", command)
     (document,) = documents()
     assert (document["do"], document["advice"], document["advice_of"]) == (None, None, None)
     assert document["advice_unknown"] == "the replicas' logs could not be read: no broker answered"
@@ -153,7 +153,7 @@ def test_of_too_many_partitions_some_have_no_advice(
     command, documents = on_change
     happen()
     monkeypatch.setattr(watch_alerts, "MOST_ADVISED", 3)
-    kelr(*WATCH, "orders", "--for", "300ms", "--on-change", command)
+    kelr(*WATCH, "orders", "--for", "2s", "--on-change", command)
     advised, others = documents()
     assert (advised["partitions"], others["partitions"]) == (["orders:0-2"], ["orders:3"])
     assert advised["advice"] is not None
@@ -167,11 +167,11 @@ def test_a_webhook_gets_signed_documents(
     route = respx.post(URL).mock(return_value=httpx.Response(200))
     happen()
     (tmp_path / "key").write_text("file's secret\n")
-    ran = kelr(*WATCH, "orders", "--for", "300ms", "--webhook", URL, "--secret-file", str(tmp_path / "key"))
+    ran = kelr(*WATCH, "orders", "--for", "2s", "--webhook", URL, "--secret-file", str(tmp_path / "key"))
     assert (ran.code, ran.err) == (0, "")
     monkeypatch.setenv("KELR_WEBHOOK", URL)
     monkeypatch.setenv("KELR_WEBHOOK_SECRET", "variable's secret")
-    assert kelr(*WATCH, "orders", "--for", "300ms").code == 0
+    assert kelr(*WATCH, "orders", "--for", "2s").code == 0
     for call, secret in zip(route.calls, (b"file's secret", b"variable's secret"), strict=True):
         assert call.request.headers[SIGNATURE] == signature(secret, call.request.content)
         assert json.loads(call.request.content)["kind"] == "kelr/alert"
@@ -261,7 +261,7 @@ def test_links_go_where_the_runbooks_are(
 ) -> None:
     command, documents = on_change
     cluster(INCIDENT)
-    kelr(*WATCH, "--for", "300ms", "--on-change", command, "--runbook", "https://wiki/kelr/{situation}.html")
+    kelr(*WATCH, "--for", "2s", "--on-change", command, "--runbook", "https://wiki/kelr/{situation}.html")
     links = {(one["situation"], one["runbook"]) for one in documents() if one["situation"] is not None}
     assert links
     assert all(link == f"https://wiki/kelr/{situation}.html" for situation, link in links)

@@ -74,6 +74,6 @@ def test_lines_tell_of_it(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.Monkey
     world = leaderless()
     cut_short(world, tmp_path / "state", monkeypatch)
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
-    ran = kelr("watch", "orders:0", "--for", "300ms", "--interval", "0.1", "-b", "kafka-1:9092")
+    ran = kelr("watch", "orders:0", "--for", "2s", "--interval", "0.1", "-b", "kafka-1:9092")
     assert ran.code == 0, ran.err
     assert ran.out.count("0 of 1 elections have a result") == 1
