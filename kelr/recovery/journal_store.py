@@ -208,8 +208,10 @@ def _end_line(path: Path, files: Files) -> dict[str, Any] | None:
         last = file.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
     if not last.startswith(b'{"line":"end",'):
         return None
-    line: dict[str, Any] = json.loads(last)
-    return line
+    with suppress(ValueError):  # garbled: whoever reads all of it says so
+        line: dict[str, Any] = json.loads(last)
+        return line
+    return None
 
 
 def _age(path: Path) -> tuple[int, str]:

@@ -11,7 +11,15 @@ import pytest
 
 from kelr.controller import Election, events
 from kelr.durable import AppendOnlyFile
-from kelr.errors import ConnectError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import (
+    BadInputError,
+    ConnectError,
+    NotAuthorizedError,
+    NotRecordedError,
+    PartlyDoneError,
+    RefusedError,
+    UsageError,
+)
 from kelr.model import ElectionRequest, ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition
 from kelr.model.audit import AuditWhat
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
@@ -1054,3 +1062,12 @@ def test_where_no_clock_tells_an_order_that_was_restored_is_planned_on(tmp_path:
     plan = world.plan(ONE)
     _apply(world, tmp_path, plan)
     assert _ends(_apply(world, tmp_path, planned_in_its_order(plan))) == ["refused"]
+
+
+def test_a_garbled_last_line_of_a_journal_is_named(tmp_path: Path) -> None:
+    world = leaderless()
+    _apply(world, tmp_path)
+    (path,) = (tmp_path / "clusters").glob("*/journals/*.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"ending":"applied"', b'"ending":'))
+    with pytest.raises(BadInputError, match=r"line \d+: "):
+        open_journals(tmp_path, CLUSTER_ID)
