@@ -141,15 +141,18 @@ def refuse_restored_orders(
         for_s: how long after that run's end, in seconds; then an order that is shown is somebody's own.
     """
     now = ground.moment()
-    for path in journal_files(state_directory, cluster_id, ground.files):
-        line = _end_line(path, ground.files)
-        ended_s = None if line is None else _ended_s(moment_of(line), now)
-        if ended_s is None or ended_s >= for_s:
-            continue
+    ends = [(path, _end_line(path, ground.files)) for path in journal_files(state_directory, cluster_id, ground.files)]
+    ages = [(_ended_s(moment_of(line), now), path) for path, line in ends if line is not None]
+    kept: set[TopicPartition] = set()  # what a run that ended later has left in the order that is shown
+    for ended_s, path in sorted((age, path) for age, path in ages if age is not None and age < for_s):
         ended = read_journal(path, ground.files)
         for one in plan.elections:
-            before = ended.planned.get(one.address)
-            if before is None or not _shows_restored(one, before, ended):
+            before, done = ended.planned.get(one.address), ended.partitions.get(one.address)
+            if before is None or done is None or one.address in kept or not _shows_given(one, before):
+                continue
+            if not done.in_order:
+                kept |= {one.address} if done.stands else set()
+            if done.order is None or not done.in_order:
                 continue
             given, restored = (f"[{','.join(map(str, order))}]" for order in (before.order, before.restores))
             raise RefusedError(
@@ -162,15 +165,14 @@ def refuse_restored_orders(
             )
 
 
-def _shows_restored(planned: PlannedElection, before: PlannedElection, ended: Journalled) -> bool:
-    """Whether a partition is shown with the order that an ended run gave it, and has restored."""
-    done = ended.partitions.get(planned.address)
-    if done is None or done.order is None or not done.in_order or before.order == before.restores:
-        return False
+def _shows_given(planned: PlannedElection, before: PlannedElection) -> bool:
+    """Whether a partition is shown with the order that an earlier plan gave it for its election alone."""
     left_out = set(before.evidence.replicas) - set(before.order)
     shown = tuple(replica for replica in planned.evidence.replicas if replica not in left_out)
-    return shown == before.order and (
-        planned.topic_id is None or before.topic_id is None or planned.topic_id == before.topic_id
+    return (
+        before.order not in {(), before.restores}
+        and shown == before.order
+        and (planned.topic_id is None or before.topic_id is None or planned.topic_id == before.topic_id)
     )
 
 

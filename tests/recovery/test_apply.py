@@ -1056,6 +1056,19 @@ def test_an_order_that_was_kept_is_planned_on(tmp_path: Path) -> None:
     assert "Broker 2 leads now" in result.text
 
 
+def test_an_order_that_was_kept_after_it_was_restored_is_planned_on(tmp_path: Path) -> None:
+    """The run that ended last decides."""
+    world = leaderless()
+    plan = world.plan(ONE, lifetime_ms=10_000_000)
+    world.faults["elect"] = [Fault("INVALID_REQUEST", done=False)]
+    assert _ends(_apply(world, tmp_path, plan)) == ["no-leader"]
+    world.now_s += 10
+    assert _ends(_apply(world, tmp_path, world.plan(ONE), keep_order=True)) == ["done"]
+    (result,) = _apply(world, tmp_path, planned_in_its_order(plan))
+    assert result.ended is ElectionResult.REFUSED
+    assert "Broker 2 leads now" in result.text
+
+
 def test_where_no_clock_tells_an_order_that_was_restored_is_planned_on(tmp_path: Path) -> None:
     world = leaderless()
     world.boot_id = None
