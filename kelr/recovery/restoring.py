@@ -70,7 +70,8 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     # What came meanwhile, brokers may not show yet.
     answers.update(_restore(requests, lately, also_old=True))
     states = read_states(requests.site, tuple(wanted))
-    requests.see({**_rivals(moved, states), **_elected_by_the_old_order(requests, moved, states)})
+    rivals = {**_rivals(moved, states), **_elected_by_the_old_order(requests, moved, states)}
+    requests.see({**_seen_before(requests, moved, states), **rivals})
     backs = {at: _back(requests, one, states, answers.get(at)) for at, one in wanted.items()}
     in_order = [at for at, back in backs.items() if back.settled]
     if in_order:
@@ -131,6 +132,16 @@ def _elected_by_the_old_order(
         and states[at].leader == one.restores[0]
         and states[at].leader_epoch > requests.epochs.get(at, one.evidence.leader_epoch)
     }
+
+
+def _seen_before(
+    requests: Requests,
+    moved: Mapping[TopicPartition, PlannedElection],
+    states: Mapping[TopicPartition, PartitionState] | None,
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The orders that were seen before, and are shown still: after a reboot, how long they stand counts anew."""
+    orders = {at: order_of(one, states[at]) for at, one in moved.items() if states is not None and at in states}
+    return {at: order for at, order in orders.items() if at in requests.seen and requests.seen[at][0] == order}
 
 
 def _tells_how_long(requests: Requests) -> bool:

@@ -150,4 +150,19 @@ FOUND: Mapping[str, tuple[int, Schedule]] = {
             "bob's impatience 0": ["kill", 0.5],
         },
     ),
+    # The old order had been taken for one by which another kelr elects; how long it stood was counted by the clock of
+    # the boot before, for ever 0, and the journal stayed open.
+    "the power fails after a restore that came late was seen, which might have been another kelr's": (
+        2836451,
+        {
+            "layouts 0": [[3, 1, 2], [2, 3, 1]],
+            "lag of all brokers 0": 4,
+            "ada's commands 0": 5,
+            "ada's wishes 1": 3,
+            "ada's seams 34": "kill",
+            "ada's reorder requests 0": "error done BROKER_NOT_AVAILABLE",
+            "ada's reorder requests 2": "late 20",
+            "ada's seams 239": "power cut",
+        },
+    ),
 }

@@ -208,6 +208,10 @@ def _an_unknown_topic_was_never_elected_for(patch: Patch) -> None:
     patch(admin_client, "_REFUSALS", admin_client._REFUSALS | {admin_client.UNKNOWN_TOPIC})
 
 
+def _how_long_an_order_stands_is_not_counted_anew(patch: Patch) -> None:
+    patch(restoring, "_seen_before", lambda *_: {})
+
+
 MENDED = (
     _a_config_is_restored_that_no_line_names,
     _a_topic_that_is_gone_is_one_that_cannot_be_read,
@@ -220,6 +224,7 @@ MENDED = (
     _an_order_that_was_restored_is_believed,
     _a_lagging_broker_is_believed_about_a_third_order,
     _an_unknown_topic_was_never_elected_for,
+    _how_long_an_order_stands_is_not_counted_anew,
 )
 """What was wrong before each of `FOUND` was mended, in their order."""
 
