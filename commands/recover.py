@@ -1,4 +1,4 @@
-"""``kelr recover``: collect, plan, apply, verify, undo, resume, status, hold, log."""
+"""``kelr recover``: collect, plan, apply, verify, undo, resume, status, clear-elr, log."""
 
 from __future__ import annotations
 
@@ -394,11 +394,12 @@ def undo(
     take_back(session, journal, yes=yes)
 
 
-@app.command(**on_cluster(_SETTLED))
-def hold(
+@app.command("hold", hidden=True, **on_cluster(_SETTLED))
+@app.command("clear-elr", **on_cluster(_SETTLED))
+def clear_elr(
     ctx: typer.Context,
     target: Annotated[
-        str | None, typer.Argument(metavar="TOPIC", autocompletion=complete.topics, help="The one topic to hold.")
+        str | None, typer.Argument(metavar="TOPIC", autocompletion=complete.topics, help="The one topic.")
     ] = None,
     *,
     topic: Annotated[
@@ -433,16 +434,18 @@ def hold(
     partitions; the old value is restored. The price is shown first.
 
     Examples:
-      kelr recover hold orders --dry-run -b kafka-1:9092
-      kelr recover hold orders --yes-clear-elr-of orders -b kafka-1:9092
+      kelr recover clear-elr orders --dry-run -b kafka-1:9092
+      kelr recover clear-elr orders --yes-clear-elr-of orders -b kafka-1:9092
     """
     session = open_session(ctx)
-    from kelr.commands.recover_settle import hold as hold_it  # noqa: PLC0415 - not for --help
+    from kelr.commands.recover_settle import clear_the_elr  # noqa: PLC0415 - not for --help
 
     named = [name for name in (target, topic) if name is not None]
     if len(named) != 1:
-        raise UsageError("recover hold holds one topic", next_step="name it once: kelr recover hold orders --dry-run")
-    hold_it(session, named[0], yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
+        raise UsageError(
+            "recover clear-elr takes one topic", next_step="name it once: kelr recover clear-elr orders --dry-run"
+        )
+    clear_the_elr(session, named[0], yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
 
 
 @app.command(**on_cluster())

@@ -1,4 +1,4 @@
-"""What ``kelr recover status``, ``resume``, ``undo``, ``hold`` and ``log`` do once their options are read."""
+"""What ``kelr recover status``, ``resume``, ``undo``, ``clear-elr`` and ``log`` do once their options are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kelr.errors import BadInputError, ConnectError, PartlyDoneError, RefusedErr
 from kelr.model import Plan, SavedLog, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.admin_client import NOT_REGISTERED
-from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
+from kelr.recovery.clear_elr import Clearing, ElrPrice, clear_elr, price_of_clearing
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.journal_store import find_journal, open_elsewhere, open_journals, refuse_open_journals
 from kelr.recovery.mending import PutRight
@@ -31,7 +31,15 @@ from kelr.recovery.undo import undo, undo_plan
 from kelr.sources.ground import MACHINE
 from kelr.sources.live.failures import error_in_words
 from kelr.view.output import Output
-from kelr.view.recovery_status import Put, audit_view, hold_view, price_head, price_lines, show_put_right, show_status
+from kelr.view.recovery_status import (
+    Put,
+    audit_view,
+    cleared_view,
+    price_head,
+    price_lines,
+    show_put_right,
+    show_status,
+)
 
 _NAME_A_CLUSTER = frozenset({"-b", "--command-config", "--context", "--snapshot"})
 _LINES_AT_ONCE = 1000
@@ -285,11 +293,11 @@ def _moment_ms(text: str) -> int:
         raise UsageError(f"--since: {text!r} {error}", next_step="write 2h, or 2026-08-20T03:12:00Z") from error
 
 
-def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
+def clear_the_elr(session: Session, topic: str, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
     """Show the price, ask for the topic's name, and clear its ELR and LastKnownELR.
 
     Raises:
-        RefusedError: it cannot be held, nobody agreed, or it takes a reason.
+        RefusedError: it cannot be cleared, nobody agreed, or it takes a reason.
     """
     require_live(session, dry_run=dry_run)
     force = read_reason(force)
@@ -298,7 +306,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
             f"--yes-clear-elr-of names topic {yes_clear}, and --topic {topic}", next_step="name the same topic twice"
         )
     refuse_open_journals(state_directory(), session.source().cluster().cluster_id, (), topics=(topic,))
-    price = price_of_hold(topic, source=session.source(), clock_ms=MACHINE.now_ms)
+    price = price_of_clearing(topic, source=session.source(), clock_ms=MACHINE.now_ms)
     output = session.output
     if output.format.for_people:
         for line in price_lines(output, price):
@@ -306,12 +314,12 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
     try:
         _agree(output, price, yes_clear=yes_clear, force=force, dry_run=dry_run)
     except RefusedError as error:
-        _show_hold(output, price, None, error.message, following=_hold_again(price, force))
+        _show_clearing(output, price, None, error.message, following=_clear_again(price, force))
         raise
     if dry_run:
-        _show_hold(output, price, None, "nothing was changed", following=_hold_again(price, force))
+        _show_clearing(output, price, None, "nothing was changed", following=_clear_again(price, force))
         return
-    held = hold_topic(
+    clearing = clear_elr(
         price,
         source=session.source(),
         hand=hand_of(session),
@@ -322,16 +330,16 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
         report=reporter(session),
     )
     output.end_progress()
-    _show_hold(output, price, held, _held_in_words(held), following=_after_hold(held))
-    if not held.good:
+    _show_clearing(output, price, clearing, _clearing_in_words(clearing), following=_after_clearing(clearing))
+    if not clearing.good:
         raise PartlyDoneError(
-            f"topic {topic} is not held as it should be: {_held_in_words(held)}",
-            next_step="free space, then kelr recover resume" if held.unrecorded else "kelr recover status",
+            f"topic {topic} is not cleared as it should be: {_clearing_in_words(clearing)}",
+            next_step="free space, then kelr recover resume" if clearing.unrecorded else "kelr recover status",
         )
 
 
 @nothing_changed_yet()
-def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
+def _agree(output: Output, price: ElrPrice, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
     if price.refusal is not None:
         raise RefusedError(
             f"nothing was changed: {price.refusal}", next_step=f"kelr explain {price.topic} tells how it stands"
@@ -364,52 +372,52 @@ def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: st
         )
 
 
-def _show_hold(
-    output: Output, price: HoldPrice, held: Held | None, text: str, *, following: Sequence[str] | None
+def _show_clearing(
+    output: Output, price: ElrPrice, clearing: Clearing | None, text: str, *, following: Sequence[str] | None
 ) -> None:
     if output.format.for_people:
-        if held is not None:
+        if clearing is not None:
             output.line(text)
         elif not price.refusal:
             output.note(text)
         if following is not None:
             output.next(following)
         return
-    with output.listing(hold_view(), price_head(price)) as listing:
-        done = set() if held is None else set(held.cleared)
-        listing.add(one if held is None else replace(one, cleared=one.address in done) for one in price.cleared)
+    with output.listing(cleared_view(), price_head(price)) as listing:
+        done = set() if clearing is None else set(clearing.cleared)
+        listing.add(one if clearing is None else replace(one, cleared=one.address in done) for one in price.cleared)
         listing.finish(
             {
-                "done": held is not None and held.good,
-                "restored": None if held is None else held.config.restored,
+                "done": clearing is not None and clearing.good,
+                "restored": None if clearing is None else clearing.config.restored,
                 "text": text,
                 "next": None if following is None else output.next_command(following),
             }
         )
 
 
-def _held_in_words(held: Held) -> str:
-    if held.error is not None:
-        return f"min.insync.replicas could not be written: {error_in_words(held.error)}"
-    cleared = f"ELR and LastKnownELR of {len(held.cleared)} partitions are empty"
-    left = f"; those of {', '.join(map(str, held.left))} are not" if held.left else ""
-    restored = "has its old value" if held.config.restored else f"was not restored ({held.config.text})"
-    start = "" if held.left else "; brokers may be started now, none of them is elected by itself"
-    missing = f"; this could not be written down: {held.unrecorded}" if held.unrecorded else ""
+def _clearing_in_words(clearing: Clearing) -> str:
+    if clearing.error is not None:
+        return f"min.insync.replicas could not be written: {error_in_words(clearing.error)}"
+    cleared = f"ELR and LastKnownELR of {len(clearing.cleared)} partitions are empty"
+    left = f"; those of {', '.join(map(str, clearing.left))} are not" if clearing.left else ""
+    restored = "has its old value" if clearing.config.restored else f"was not restored ({clearing.config.text})"
+    start = "" if clearing.left else "; brokers may be started now, none of them is elected by itself"
+    missing = f"; this could not be written down: {clearing.unrecorded}" if clearing.unrecorded else ""
     return f"{cleared}{left}; min.insync.replicas {restored}{start}{missing}"
 
 
-def _hold_again(price: HoldPrice, force: str | None) -> tuple[str, ...] | None:
+def _clear_again(price: ElrPrice, force: str | None) -> tuple[str, ...] | None:
     if price.refusal is not None:
         return None
     if price.needs_force is not None and force is None:
         # A reason is for somebody to give, and the better way stands in the explanation.
         return ("explain", price.topic)
     reason = () if force is None else ("--force", force)
-    return ("recover", "hold", "--topic", price.topic, *reason, "--yes-clear-elr-of", price.topic)
+    return ("recover", "clear-elr", "--topic", price.topic, *reason, "--yes-clear-elr-of", price.topic)
 
 
-def _after_hold(held: Held) -> tuple[str, ...]:
-    if held.unrecorded:
+def _after_clearing(clearing: Clearing) -> tuple[str, ...]:
+    if clearing.unrecorded:
         return ("recover", "resume")
-    return ("recover", "plan", held.topic, "--out", "plan.json") if held.good else ("recover", "status")
+    return ("recover", "plan", clearing.topic, "--out", "plan.json") if clearing.good else ("recover", "status")

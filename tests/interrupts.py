@@ -95,7 +95,7 @@ PATIENT = """
     Timeouts.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(Timeouts))
 """
 """As `tests.faults.matrix.prepared` has it, for the same reason."""
-CHANGES = {case.name for case in CASES if case.wanted is not None} | {"recover hold"}
+CHANGES = {case.name for case in CASES if case.wanted is not None} | {"recover clear-elr"}
 WITHIN_S = GRACE_S + 1.0
 """How long a command may take to end: its time, and what a busy machine takes."""
 CHANGES_WITHIN_S = 15.0
@@ -144,7 +144,7 @@ OTHERS = (
     _named("report report.html --bootstrap-controller CONTROLLER"),
     _named("describe --bootstrap-server SILENT"),
     _named("explain --bootstrap-server SILENT,SILENT"),
-    _named(f"recover hold {TOPIC} --yes-clear-elr-of {TOPIC} --force tried"),
+    _named(f"recover clear-elr {TOPIC} --yes-clear-elr-of {TOPIC} --force tried"),
     _named("recover status"),
     _named("recover log"),
     _named("rescue show saved.kelr-rescue", WORSE, DUMP),

@@ -241,10 +241,10 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
             "whether min.insync.replicas has its old value",
             "that is said not to be known",
             _FOUND,
-            only="where a hold was cut short",
+            only="where `clear-elr` was cut short",
         ),
     ),
-    "recover hold": (
+    "recover clear-elr": (
         RequiredAcl(
             _T,
             AclOperation.DESCRIBE,

@@ -24,7 +24,7 @@ _NEED_A_CLUSTER = (
     ("recover", "status"),
     ("recover", "resume"),
     ("recover", "undo"),
-    ("recover", "hold"),
+    ("recover", "clear-elr"),
     ("rescue", "dump"),
     ("rescue", "replay"),
 )

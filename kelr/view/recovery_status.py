@@ -18,7 +18,7 @@ from kelr.view.plan_words import partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
 
 if TYPE_CHECKING:
-    from kelr.recovery.hold_price import Cleared, HoldPrice
+    from kelr.recovery.clear_elr import ClearedPartition, ElrPrice
     from kelr.recovery.status import JournalStatus, PartitionStatus, RecoveryStatus
 
 
@@ -200,7 +200,7 @@ def put_right_view() -> View[Put]:
         ),
         head=(
             Fact("journal", "string?", "The journal's name; null: none was open."),
-            Fact("plan_id", "string?", "The plan that it carried out; null for a hold."),
+            Fact("plan_id", "string?", "The plan that it carried out; null for `clear-elr`."),
         ),
         tail=(
             Fact("closed", "boolean", "Whether nothing is left to repair."),
@@ -426,16 +426,16 @@ def _words(row: AuditRecord) -> str:
     return "; ".join(parts)
 
 
-# A topic's ELR cleared (hold).
+# A topic's ELR cleared.
 
 
-_HOLD_KIND = "kelr/hold"
+_CLEARED_KIND = "kelr/hold"
 
 
-def hold_view() -> View[Cleared]:
+def cleared_view() -> View[ClearedPartition]:
     """One row for each partition that has an ELR or a LastKnownELR."""
     return View(
-        _HOLD_KIND,
+        _CLEARED_KIND,
         (
             column("topic", "TOPIC", "string", "Topic name."),
             column("partition", "PARTITION", "integer", "Its number.", right=True),
@@ -475,13 +475,13 @@ def hold_view() -> View[Cleared]:
     )
 
 
-def price_head(price: HoldPrice) -> Mapping[str, Json]:
+def price_head(price: ElrPrice) -> Mapping[str, Json]:
     return attributes(
         price, "cluster_id", "own_value", "writes", "leaderless", "producers", "defect", "refusal", "needs_force"
     )
 
 
-def price_lines(output: Output, price: HoldPrice) -> Iterator[Text]:
+def price_lines(output: Output, price: ElrPrice) -> Iterator[Text]:
     """The price for people."""
     layout = Layout(output.width)
     yield styled(f"Holding topic {price.topic}: what it does, and what it costs", Style.HEADING)
@@ -507,7 +507,7 @@ def _ids(replicas: Sequence[int]) -> str:
     return ",".join(map(str, replicas)) or "-"
 
 
-_COLUMNS: tuple[Column[Cleared], ...] = (
+_COLUMNS: tuple[Column[ClearedPartition], ...] = (
     Column("name", "PARTITION", text=lambda row: plain(str(row.address))),
     Column("leader", "LEADER", text=lambda row: plain("none" if row.leader is None else str(row.leader))),
     Column("elr", "ELR", text=lambda row: plain(_ids(row.elr))),

@@ -230,7 +230,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "verification": _of("verification:verification_view"),
     "recovery-status": _of("recovery_status:status_view"),
     "put-right": _of("recovery_status:put_right_view"),
-    "hold": _of("recovery_status:hold_view"),
+    "hold": _of("recovery_status:cleared_view"),
     "audit-log": _of("recovery_status:audit_view"),
     "rescue-dump": _of("rescue:dump_view"),
     "rescue": _of("rescue:show_view"),

@@ -36,8 +36,8 @@ from kelr.recovery.actor import whoever_runs_this
 from kelr.recovery.admin_client import AdminClient
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.apply_context import Timeouts
+from kelr.recovery.clear_elr import clear_elr, price_of_clearing
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.hold import hold_topic, price_of_hold
 from kelr.recovery.journal_store import open_journals
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
@@ -253,11 +253,11 @@ def test_a_hold(lab_43: Lab, tmp_path: Path) -> None:
     topic = run_incident(lab, "needs-unclean-recovery").topic
     assert all((state.elr, state.last_known_elr) == ((1,), (1,)) for state in _states(lab, topic).values())
     with _source(lab) as source:
-        price = price_of_hold(topic, source=source, clock_ms=_now_ms)
+        price = price_of_clearing(topic, source=source, clock_ms=_now_ms)
         assert (price.own_value, price.writes, price.leaderless) == (None, "2", tuple(range(6)))
-        with pytest.raises(RefusedError, match="a hold throws that away"):
-            hold_topic(price, **_common(source, tmp_path))
-        held = hold_topic(price, **_common(source, tmp_path), force_reason="to compare the logs first")
+        with pytest.raises(RefusedError, match="clearing throws that away"):
+            clear_elr(price, **_common(source, tmp_path))
+        held = clear_elr(price, **_common(source, tmp_path), force_reason="to compare the logs first")
         assert held.good, held
         config = source.topic_configs([topic])[topic]
     assert (config.min_insync_replicas, config.min_insync_replicas_source) == (2, ConfigSource.CLUSTER_DEFAULT)

@@ -78,7 +78,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "recover undo": ("recover", "undo", "--yes"),
     "recover verify": ("recover", "verify", "verified.json"),
     "recover status": ("recover", "status"),
-    "recover hold": ("recover", "hold", "{held}", "--yes-clear-elr-of", "{held}", "--force", "a test"),
+    "recover clear-elr": ("recover", "clear-elr", "{held}", "--yes-clear-elr-of", "{held}", "--force", "a test"),
     "rescue dump": ("rescue", "dump", "{own}", *_ALL_OF_2, "--out", "{out}.kelr-rescue"),
     "rescue replay": ("rescue", "replay", "saved.kelr-rescue", "--to", "{target}", "--all-records", "--yes"),
 }
@@ -213,7 +213,7 @@ class Desk:
 
     def topics(self) -> Mapping[str, int]:
         """Topic to number of partitions: the one that all share, and those of single cases."""
-        held = [f"held-{case.number}" for case in (*cases("recover hold"), *cases("recover status"))]
+        held = [f"held-{case.number}" for case in (*cases("recover clear-elr"), *cases("recover status"))]
         return {TOPIC: len(ALL), VERIFIED: 1, **dict.fromkeys(held, 1)}
 
 
@@ -293,7 +293,17 @@ def begin(desk: Desk, case: Case) -> None:
     assert lab.partitions(TOPIC)[TopicPartition(TOPIC, at)].replicas == (2, 1)
     if case.command == "recover status":
         held = f"held-{at}"
-        words = ("recover", "hold", held, "--yes-clear-elr-of", held, "--force", "a test", "-b", lab.bootstrap_servers)
+        words = (
+            "recover",
+            "clear-elr",
+            held,
+            "--yes-clear-elr-of",
+            held,
+            "--force",
+            "a test",
+            "-b",
+            lab.bootstrap_servers,
+        )
         environment = {**os.environ, "KELR_STATE_DIR": str(state)}
         done = subprocess.run([sys.executable, "-c", DIES, *words], env=environment, check=False, timeout=60)
         assert done.returncode == -signal.SIGKILL
@@ -472,7 +482,7 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (_T, AclOperation.DESCRIBE_CONFIGS): "whether it is restored is not known: it could not be read"
         f" ({_NO_CONFIGS})",
     },
-    "recover hold": {
+    "recover clear-elr": {
         (
             _T,
             AclOperation.DESCRIBE,
@@ -493,7 +503,7 @@ _UNHEARD = re.compile("AUTHORIZATION_FAILED|the principal (lacks|needs)|it needs
 SHOWN = [
     case
     for case in ALL
-    if case.command in {"history", "elect", "recover apply", "recover hold", "rescue dump", "rescue replay"}
+    if case.command in {"history", "elect", "recover apply", "recover clear-elr", "rescue dump", "rescue replay"}
     and (case.missing is None or case.missing.exit_code is not None)
 ]
 """What changes or saves something, or ends, where an ACL is missing."""

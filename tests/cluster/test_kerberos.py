@@ -174,7 +174,7 @@ def test_elections_and_a_hold(place: Place) -> None:
     assert ran.code == 0, ran.err
     assert place.leader(0) == 2
 
-    ran = place.kelr("recover", "hold", TOPIC, "--yes-clear-elr-of", TOPIC, "--force", "a test")
+    ran = place.kelr("recover", "clear-elr", TOPIC, "--yes-clear-elr-of", TOPIC, "--force", "a test")
     assert ran.code == 0, ran.err
     ran = place.kelr("describe", f"{TOPIC}:1", "-o", "json")
     (row,) = json.loads(ran.out)["items"]

@@ -97,7 +97,7 @@ def test_a_balanced_election_waits_for_the_two_that_held_everything(lab_43: Lab,
     acknowledged = _logs(lab, topic, 2)
 
     # Else Kafka would elect broker 1 at its return, before anybody has compared its log with that of 2.
-    held = kelr("recover", "hold", topic, "--yes-clear-elr-of", topic, "--force", "to hear the whole quorum")
+    held = kelr("recover", "clear-elr", topic, "--yes-clear-elr-of", topic, "--force", "to hear the whole quorum")
     assert held.returncode == 0, held.stdout + held.stderr
     lab.start(1)
 

@@ -137,7 +137,7 @@ def names(offers: list[str]) -> list[str]:
         ("describe unknown:", []),
         ("describe --cursor=pay", ["payments"]),
         ("elect --topic p", ["payments"]),
-        ("recover hold p", ["payments"]),
+        ("recover clear-elr p", ["payments"]),
         ("rescue replay saved.kelr-rescue pay", ["payments"]),
         ("describe --broker 1", ["1", "14"]),
         ("elect --designate 1", ["1", "14"]),

@@ -274,7 +274,7 @@ def test_no_context_to_try(kelr: Kelr, place: Path) -> None:
     "arguments",
     [
         ["elect", "--election-type", "unclean", "--all-topic-partitions", "--yes"],
-        ["recover", "hold", "orders", "--yes-clear-elr-of", "orders"],
+        ["recover", "clear-elr", "orders", "--yes-clear-elr-of", "orders"],
         ["recover", "undo"],
         ["recover", "resume"],
     ],

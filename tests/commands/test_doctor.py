@@ -254,7 +254,7 @@ def test_a_broker_that_is_down_is_said(kelr: Kelr, server: SimulatedServer) -> N
 
 
 def test_acls_without_a_cluster(kelr: Kelr) -> None:
-    ran = kelr("doctor", "--acls", "recover", "hold", "--principal", "User:engineer")
+    ran = kelr("doctor", "--acls", "recover", "clear-elr", "--principal", "User:engineer")
     assert ran.code == 0
     assert (
         "  kafka-acls.sh --add --allow-principal User:engineer"

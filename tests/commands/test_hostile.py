@@ -137,7 +137,7 @@ def test_words_of_the_command_line_and_of_files(kelr: Kelr, debug: tuple[str, ..
         [f"nothing{HOSTILE}"],
         ["recover", "verify", "plan.json"],
         ["simulate", f"odd{HOSTILE}"],
-        ["recover", "hold", "orders", "--force", HOSTILE],
+        ["recover", "clear-elr", "orders", "--force", HOSTILE],
     ):
         ran = kelr(*words, *debug, *([] if words[0] == "simulate" else CONNECTION))
         assert ran.code != 0

@@ -52,7 +52,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         monkeypatch.setattr(f"kelr.commands.{module}.now_ms", world.clock_ms)
     for module in ("recover_apply", "recover_verify", "recover_settle"):
         monkeypatch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
-    for module in ("apply", "resume", "undo", "hold"):
+    for module in ("apply", "resume", "undo", "clear_elr"):
         monkeypatch.setattr(f"kelr.recovery.{module}.Timeouts", world.patience)
     for module in ("recover_apply", "recover_settle"):
         monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedAdminClient(world))
@@ -748,7 +748,7 @@ def test_a_run_that_was_cut_short_is_named_by_every_command_that_changes(
 ) -> None:
     kill_at(kelr, world, 1)
     arguments = {
-        "hold": ("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "orders"),
+        "hold": ("recover", "clear-elr", "--topic", "orders", "--yes-clear-elr-of", "orders"),
         "apply": ("recover", "apply", planned, "--yes", "--accept-loss", "0+"),
         "elect": ("elect", "-e", "unclean", "orders", "--accept-loss", "1000+"),
     }
@@ -759,23 +759,25 @@ def test_a_run_that_was_cut_short_is_named_by_every_command_that_changes(
 
 
 @pytest.mark.usefixtures("world")
-def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
+def test_clear_elr_shows_its_price_and_asks_for_the_topic_by_name(
     kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dry = kelr("recover", "hold", "--topic", "orders", "--dry-run", "-o", "json", *CONNECTION)
+    dry = kelr("recover", "clear-elr", "--topic", "orders", "--dry-run", "-o", "json", *CONNECTION)
     document = json.loads(dry.out)
     assert (dry.code, violations(document, "hold"), document["done"]) == (0, [], False)
     assert [item["last_known_elr"] for item in document["items"]] == [[1]] * 4
     force = ("--force", "1 burned down") if document["needs_force"] else ()
     assert bool(force) == any(item["clean"] for item in document["items"])
-    asked = kelr("recover", "hold", "--topic", "orders", *force, *CONNECTION)
+    asked = kelr("recover", "clear-elr", "--topic", "orders", *force, *CONNECTION)
     assert (asked.code, "--yes-clear-elr-of orders" in asked.err) == (6, True)
-    assert kelr("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "order", *force, *CONNECTION).code == 2
+    assert (
+        kelr("recover", "clear-elr", "--topic", "orders", "--yes-clear-elr-of", "order", *force, *CONNECTION).code == 2
+    )
     monkeypatch.setattr("sys.stdin", Terminal("order\n"))
-    assert kelr("recover", "hold", "--topic", "orders", *force, *CONNECTION).code == 6
+    assert kelr("recover", "clear-elr", "--topic", "orders", *force, *CONNECTION).code == 6
     assert world.state().last_known_elr == (1,)
     monkeypatch.setattr("sys.stdin", Terminal("orders\n"))
-    ran = kelr("recover", "hold", "--topic", "orders", *force, *CONNECTION)
+    ran = kelr("recover", "clear-elr", "--topic", "orders", *force, *CONNECTION)
     assert ran.code == 0, ran.err
     assert [(world.state(number).elr, world.state(number).last_known_elr) for number in range(4)] == [((), ())] * 4
     assert "ELR and LastKnownELR of 4 partitions are empty; min.insync.replicas has its old value" in ran.out
@@ -787,24 +789,24 @@ def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
 
 @pytest.mark.usefixtures("world")
 def test_a_clean_candidate_is_thrown_away_only_with_a_reason(kelr: Kelr, world: World) -> None:
-    ran = kelr("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "orders", *CONNECTION)
+    ran = kelr("recover", "clear-elr", "--topic", "orders", "--yes-clear-elr-of", "orders", *CONNECTION)
     assert (ran.code, "would lead" in ran.err, "--force" in ran.err) == (6, True, True)
     assert "  next: kelr explain orders -b" in ran.err
-    pasted = kelr("recover", "hold", "orders", "--yes-clear-elr-of", "orders", "--force", "REASON", *CONNECTION)
+    pasted = kelr("recover", "clear-elr", "orders", "--yes-clear-elr-of", "orders", "--force", "REASON", *CONNECTION)
     assert (pasted.code, "'REASON' stands for a reason, and is none" in pasted.err) == (2, True)
     assert world.state().elr == (1,)
 
 
 @pytest.mark.usefixtures("world")
-def test_a_hold_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
+def test_clear_elr_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
     as_flag, as_target = (
-        kelr("recover", "hold", *named, "--dry-run", *CONNECTION) for named in (("--topic", "orders"), ("orders",))
+        kelr("recover", "clear-elr", *named, "--dry-run", *CONNECTION) for named in (("--topic", "orders"), ("orders",))
     )
-    assert as_flag == as_target
+    assert as_flag == as_target == kelr("recover", "hold", "orders", "--dry-run", *CONNECTION)  # its old name
     assert as_flag.code == 0
     for wrong in ((), ("orders", "--topic", "orders")):
-        ran = kelr("recover", "hold", *wrong, "--dry-run", *CONNECTION)
-        assert (ran.code, "fix: name it once: kelr recover hold orders --dry-run" in ran.err) == (2, True)
+        ran = kelr("recover", "clear-elr", *wrong, "--dry-run", *CONNECTION)
+        assert (ran.code, "fix: name it once: kelr recover clear-elr orders --dry-run" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("world")

@@ -60,7 +60,7 @@ def test_what_is_said_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert recovery_words(known) == words
     assert plain_words(recovery_text(known, 65_000)) == f"{words}; its last step was 1 m 05 s ago"
     assert recovery_words(replace(known, bad=0, ending="applied")).endswith("have a result; ended (applied)")
-    assert recovery_words(replace(known, total=0, good=0, bad=0)) == "recover apply by ada@laptop: a hold"
+    assert recovery_words(replace(known, total=0, good=0, bad=0)) == "recover apply by ada@laptop: clearing ELR"
 
 
 def test_a_journal_that_cannot_be_read_ends_no_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def answered(ground: Ground) -> None:
 
 def not_asked(ground: Ground) -> None:
     ground.world()
-    ground.run("recover", "hold", "--topic", TOPIC, "--force", "its disk is lost", *CONNECTION)
+    ground.run("recover", "clear-elr", "--topic", TOPIC, "--force", "its disk is lost", *CONNECTION)
 
 
 def dry_run(before: Callable[[Any], object], *words: str) -> Cause:

@@ -83,7 +83,7 @@ class Judge:
 
     def _begun(self, process: Process, plan: Plan | None) -> None:
         """No run begins while another journal of its partitions is open: what that left behind is not the cluster's."""
-        if process.command not in {"recover apply", "recover hold", "elect"}:
+        if process.command not in {"recover apply", "recover clear-elr", "elect"}:
             return
         begun = (one for one in process.host.journals() if one.plan is not None or one.configs)
         for other in begun:

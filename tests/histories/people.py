@@ -18,9 +18,9 @@ from kelr.model import ElectionRequest, ElectionType, Plan, Selection, Target, T
 from kelr.model.plan import AcceptedLoss, Applied
 from kelr.recovery.actor import Actor
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
+from kelr.recovery.clear_elr import Clearing, clear_elr, price_of_clearing
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.gather import WINDOW_S, PollInterval, gather, gather_until
-from kelr.recovery.hold import Held, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.plan_making import make_plan
 from kelr.recovery.resume import resume
@@ -37,7 +37,7 @@ class Told:
     """What one command told whoever ran it."""
 
     process: Process
-    result: tuple[Applied, ...] | PutRight | Held | Dumped | Replayed | None = None
+    result: tuple[Applied, ...] | PutRight | Clearing | Dumped | Replayed | None = None
     error: BaseException | None = None
     """How it ended, where it did not end well."""
     ended_s: float = 0.0
@@ -94,7 +94,7 @@ class Operator:
         if left and choice not in {"hold", "apply all the same", "elect"}:
             self.put_right(undo if choice == "undo" else resume, strength)
         elif choice == "hold":
-            self.run("recover hold", self._hold, strength)
+            self.run("recover clear-elr", self._hold, strength)
         elif choice == "elect":
             self.run("elect", self._elect_at_once, strength)
         elif choice == "replay" and self.host.saved:
@@ -249,11 +249,11 @@ class Operator:
             repeat=(),
         )
 
-    def _hold(self, process: Process) -> Held:
+    def _hold(self, process: Process) -> Clearing:
         common = self._common(process)
-        price = price_of_hold(TOPIC, source=common["source"], clock_ms=process.now_ms)
+        price = price_of_clearing(TOPIC, source=common["source"], clock_ms=process.now_ms)
         self._read(process)
-        return hold_topic(price, **common, force_reason="it is to stay down")
+        return clear_elr(price, **common, force_reason="it is to stay down")
 
     def _common(self, process: Process) -> dict[str, Any]:
         connection = Connection(self.cluster, process, self.asked)

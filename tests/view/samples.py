@@ -17,13 +17,21 @@ from kelr.errors import PartlyDoneError
 from kelr.model import EpochEnd, LogUnavailable, LogUnavailableReason, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.model.audit import AuditRecord, AuditWhat
-from kelr.recovery.hold_price import Cleared, HoldPrice
+from kelr.recovery.clear_elr import ClearedPartition, ElrPrice
 from kelr.recovery.status import ConfigStatus, JournalStatus, PartitionStatus, RecoveryStatus
 from kelr.sources.records.records import Record
 from kelr.sources.records.stream import Unread, UnreadKind
 from kelr.view.disk_logs import DiskRow, ShownDirectory, ShownDisk, UnusedReplica, disk_logs_view, disks_document
 from kelr.view.output import Output
-from kelr.view.recovery_status import Put, audit_view, hold_view, price_head, price_lines, show_put_right, show_status
+from kelr.view.recovery_status import (
+    Put,
+    audit_view,
+    cleared_view,
+    price_head,
+    price_lines,
+    show_put_right,
+    show_status,
+)
 from kelr.view.rescue import ReplayRow, TailRow, dump_view, replay_view
 from kelr.view.saved import Collected, show_collection
 from kelr.view.verification import Verified, show_verification
@@ -96,7 +104,7 @@ _CONFIG = ConfigStatus("orders", "min.insync.replicas", None, None, left=True, t
 _HOLD = JournalStatus(
     "20231114-221321-20",
     Path("20.jsonl"),
-    "recover hold",
+    "recover clear-elr",
     "ada",
     "laptop",
     NOW_MS,
@@ -150,11 +158,11 @@ def put_right(output: Output) -> None:
 # Hold.
 
 HELD = (
-    Cleared("orders", 0, 3, (), (2,), ()),
-    Cleared("orders", 1, None, (1,), (1,), (1,), True),
-    Cleared("orders", 2, None, (2, 3), (), (), False),
+    ClearedPartition("orders", 0, 3, (), (2,), ()),
+    ClearedPartition("orders", 1, None, (1,), (1,), (1,), True),
+    ClearedPartition("orders", 2, None, (2, 3), (), (), False),
 )
-PRICE = HoldPrice(
+PRICE = ElrPrice(
     topic="orders",
     cluster_id=None,
     own_value=None,
@@ -169,13 +177,13 @@ PRICE = HoldPrice(
 
 
 def hold(output: Output) -> None:
-    """As ``kelr recover hold`` has it: people get sentences and a table, machines a listing."""
+    """As ``kelr recover clear-elr`` has it: people get sentences and a table, machines a listing."""
     if output.format.for_people:
         for line in price_lines(output, PRICE):
             output.line(line)
         return
     outcome = {"done": False, "restored": None, "text": "ELR of 1 partition is empty", "next": "kelr recover status"}
-    listed(hold_view(), HELD, price_head(PRICE), outcome)(output)
+    listed(cleared_view(), HELD, price_head(PRICE), outcome)(output)
 
 
 # The audit log.
@@ -206,7 +214,7 @@ AUDITED = (
         error="ELECTION_NOT_NEEDED",
         text="broker 3 leads, and not 2",
     ),
-    AuditRecord(NOW_MS + 1, AuditWhat.HOLD, "recover hold", "orders", None, None, "ada", "h", None, "done"),
+    AuditRecord(NOW_MS + 1, AuditWhat.HOLD, "recover clear-elr", "orders", None, None, "ada", "h", None, "done"),
     AuditRecord(NOW_MS + 2, AuditWhat.RESCUE, "rescue replay", "orders", 0, None, "ada", "h", None, "begun"),
 )
 audit_log = listed(audit_view(), AUDITED, {"file": f"{STRAY}/audit.jsonl"}, {})

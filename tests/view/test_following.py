@@ -78,7 +78,7 @@ def test_other_commands_are_not(arguments: tuple[str, ...]) -> None:
         ("recover", "apply", "plan.json"),
         ("recover", "verify", "plan.json", "--wait"),
         ("recover", "status"),
-        ("recover", "hold", "--topic", "orders"),
+        ("recover", "clear-elr", "--topic", "orders"),
         ("rescue", "dump", "--plan", "plan.json", "--out", "lost.kelr-rescue"),
         ("rescue", "dump", "--plan", "plan.json", "--log-dir", "DIRECTORY", "--out", "lost.kelr-rescue"),
         ("rescue", "replay", "lost.kelr-rescue"),

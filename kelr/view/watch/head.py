@@ -146,7 +146,7 @@ def recovery_text(recovery: RecoveryProgress, now_ms: int) -> Text:
 def recovery_words(recovery: RecoveryProgress) -> str:
     """How far a recovery has come."""
     done = recovery.good + recovery.bad
-    what = f"{done:,} of {recovery.total:,} elections have a result" if recovery.total else "a hold"
+    what = f"{done:,} of {recovery.total:,} elections have a result" if recovery.total else "clearing ELR"
     bad = f", {recovery.bad:,} of them not as planned" if recovery.bad else ""
     ended = f"; ended ({recovery.ending})" if recovery.ending is not None else ""
     return f"{recovery.command} by {recovery.who}: {what}{bad}{ended}"

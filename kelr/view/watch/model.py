@@ -62,7 +62,7 @@ class RecoveryProgress:
     command: str
     who: str
     total: int
-    """Elections of its plan; 0 for a hold."""
+    """Elections of its plan; 0 where it clears an ELR."""
     good: int
     bad: int
     last_ms: int

@@ -21,9 +21,9 @@ from tests.lab.simulated.stories import ORDERS, cluster, eventually
 TOPIC, AT = ORDERS.topic, str(ORDERS)
 PLAN, SAVED, OF_DISK = "plan.json", "plan.kelr-rescue", "plan-from-1.kelr-rescue"
 ABOUT_PARTITIONS = {"describe", "explain", "log-info", "elect", "whatif", "history", "doctor"}
-LATER = {"recover collect", "recover plan", "rescue dump", "rescue replay", "recover hold"}
+LATER = {"recover collect", "recover plan", "rescue dump", "rescue replay", "recover clear-elr"}
 TAKES_TARGETS = ABOUT_PARTITIONS | LATER
-NOT_WALKED = {"explain", "history", "rescue replay", "recover hold"}
+NOT_WALKED = {"explain", "history", "rescue replay", "recover clear-elr"}
 """Commands that lead nowhere here, or are looked at elsewhere."""
 
 WALK: tuple[tuple[str, ...], ...] = (
@@ -58,8 +58,8 @@ WALK: tuple[tuple[str, ...], ...] = (
     ("elect", "-e", "unclean", AT, "-o", "json"),
     ("elect", "-e", "longest_log_balanced", AT, "--timeout", "1"),
     ("elect", "-e", "preferred", AT),
-    ("recover", "hold", TOPIC, "--dry-run"),
-    ("recover", "hold", TOPIC, "--force", "broker 1 is broken"),
+    ("recover", "clear-elr", TOPIC, "--dry-run"),
+    ("recover", "clear-elr", TOPIC, "--force", "broker 1 is broken"),
     ("recover", "plan", AT, "-e", "designation", "--designate", "3"),
     ("recover", "plan", AT, "-e", "designation", "--designate", "3", "--out", PLAN),
     ("recover", "status", PLAN),

@@ -116,10 +116,10 @@ COMMANDS = ELECTIONS | {
     "recover resume": ("recover", "resume"),
     "recover undo": ("recover", "undo"),
     "recover undo plan": ("recover", "undo", "plan.json"),
-    "recover hold": ("recover", "hold", TOPIC, "--force", "broker 1 is broken"),
+    "recover clear-elr": ("recover", "clear-elr", TOPIC, "--force", "broker 1 is broken"),
     "rescue replay": ("rescue", "replay", "saved.kelr-rescue"),
 }
-NAMED = {"recover hold": f"--yes-clear-elr-of {TOPIC}"}
+NAMED = {"recover clear-elr": f"--yes-clear-elr-of {TOPIC}"}
 """What stands for ``--yes`` where that is another option."""
 DRY_RUN, OTHERS_REFUSE = 0, 6
 

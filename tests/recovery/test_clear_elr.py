@@ -15,8 +15,8 @@ from kelr.model import ConfigSource, ElectionRequest, ElectionType, TopicConfig,
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
+from kelr.recovery.clear_elr import Clearing, ElrPrice, clear_elr, price_of_clearing
 from kelr.recovery.consent import Confirmation
-from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.journal_store import open_journals, refuse_open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
@@ -42,13 +42,13 @@ OWN = pytest.mark.parametrize("own", [None, 2])
 """The topic's own min.insync.replicas; None: it takes that of the cluster."""
 
 
-def _price(world: World) -> HoldPrice:
-    return price_of_hold(TOPIC, source=SimulatedSource(world), clock_ms=world.clock_ms)
+def _price(world: World) -> ElrPrice:
+    return price_of_clearing(TOPIC, source=SimulatedSource(world), clock_ms=world.clock_ms)
 
 
-def _hold(world: World, state: Path, price: HoldPrice | None = None, **more: object) -> Held:
+def _hold(world: World, state: Path, price: ElrPrice | None = None, **more: object) -> Clearing:
     arguments = {"force_reason": "the machine of 1 is lost", **world.common(state), **more}
-    return hold_topic(price or _price(world), **arguments)  # type: ignore[arg-type]
+    return clear_elr(price or _price(world), **arguments)  # type: ignore[arg-type]
 
 
 def _own(world: World) -> int | None:
@@ -218,7 +218,7 @@ def test_producers_of_another_partition_are_told(tmp_path: Path) -> None:
 
 def test_a_clean_candidate_is_thrown_away_only_with_force(tmp_path: Path) -> None:
     world = leaderless()
-    with pytest.raises(RefusedError, match="a hold throws that away"):
+    with pytest.raises(RefusedError, match="clearing throws that away"):
         _hold(world, tmp_path, force_reason=None)
     assert world.moments == []
 
@@ -268,7 +268,7 @@ def test_where_the_controllers_file_may_elect_uncleanly_nothing_is_held() -> Non
                 for topic, one in found.items()
             }
 
-    price = price_of_hold(TOPIC, source=Source(world), clock_ms=world.clock_ms)
+    price = price_of_clearing(TOPIC, source=Source(world), clock_ms=world.clock_ms)
     assert price.refusal is not None
     assert price.refusal.startswith("unclean.leader.election.enable may be true for topic orders")
 
@@ -294,7 +294,7 @@ def test_the_price_has_changed_since_it_was_shown(tmp_path: Path) -> None:
 def test_an_unknown_topic() -> None:
     world = leaderless()
     with pytest.raises(UsageError, match="topic nope cannot be read: this snapshot has no topic nope"):
-        price_of_hold("nope", source=SimulatedSource(world), clock_ms=world.clock_ms)
+        price_of_clearing("nope", source=SimulatedSource(world), clock_ms=world.clock_ms)
 
 
 def test_a_missing_acl(tmp_path: Path) -> None:
