@@ -16,7 +16,18 @@ from kelr.durable import AppendOnlyFile
 from kelr.errors import RefusedError, UsageError
 from kelr.model import PlannedElection, TopicPartition
 from kelr.model.plan import Applied
-from kelr.recovery import admin_client, apply, audit, configs, hold, journal_reader, mending, restoring, resume, undo
+from kelr.recovery import (
+    admin_client,
+    apply,
+    audit,
+    clear_elr,
+    configs,
+    journal_reader,
+    mending,
+    restoring,
+    resume,
+    undo,
+)
 from kelr.recovery.apply import Run
 from kelr.recovery.apply_context import Site
 from kelr.recovery.batches import Batch
@@ -88,7 +99,7 @@ def _undo_leaves_the_audit_line_out(patch: Patch) -> None:
 
 def _no_refusal_of_open_journals(patch: Patch) -> None:
     patch(apply, "refuse_open_journals", _nothing)
-    patch(hold, "refuse_open_journals", _nothing)
+    patch(clear_elr, "refuse_open_journals", _nothing)
 
 
 def _a_lagging_broker_is_believed_about_orders(patch: Patch) -> None:
