@@ -212,7 +212,7 @@ def _outage(session: Session, selection: Selection, question: Question, cluster:
         report.failed(error)
         raise
     forbidden = [flag for flag in Standing if flag & question.keep.forbids]
-    found.safe = not any(tally.new[flag] for flag in forbidden) and not tally.doubts and tally.partitions > 0
+    found.safe = not any(tally.then[flag] for flag in forbidden) and not tally.doubts and tally.partitions > 0
     report.finish(found.errors, found.notes, _after_outage(question, selection, happens, worst_of.fate))
     return found
 
@@ -319,7 +319,8 @@ def _any(session: Session, selection: Selection, question: Question, cluster: Cl
             counting.add(seen, count)
     shown = question.shown(for_people=session.output.format.for_people)
     report = _counted(session, counting, question, shown)
-    found.safe = not report.harmful and not report.uncertain and report.partitions > 0
+    kept = not any(report.now[flag] for flag in Standing if flag & question.keep.forbids)
+    found.safe = kept and not report.harmful and not report.uncertain and report.partitions > 0
     show_any(
         session.output,
         report,
@@ -337,7 +338,7 @@ def _counted(session: Session, counting: AnyBrokers, question: Question, shown: 
     harmful, uncertain, everything = 0, 0, list[tuple[tuple[int, ...], SetCounts]]()
     heap: list[tuple[tuple[int, ...], tuple[int, ...], SetCounts]] = []
     forbidden = [flag for flag in Standing if flag & question.keep.forbids]
-    certain = [flag for flag in forbidden if not flag & UNCERTAIN]
+    certain = [Standing.UNPROVEN, *(flag for flag in forbidden if not flag & UNCERTAIN)]
     with session.progress("sets of brokers looked at") as progress:
         for counts in counting.counts(progress):
             if any(counts.new[flag] for flag in certain):

@@ -109,7 +109,8 @@ Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="For pipelines: exit with 1 if a partition would not keep what --keep says, or if that is not known.",
+        help="For pipelines: exit with 1 if a partition would not have what --keep says, or has not now, or if that is"
+        " not known.",
     ),
 ]
 Rules = Annotated[

@@ -26,6 +26,7 @@ from kelr.view.whatif_words import (
     NOTES,
     SHAPES,
     Shape,
+    as_it_is,
     counts_of,
     head_of,
     names_of,
@@ -350,7 +351,7 @@ class OutageReport:
 
 def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
     what = f"If {tally.outage}: "
-    bad = Standing.MAY_LOSE, Standing.LEADERLESS, Standing.UNDER_MIN_ISR, Standing.MIN_ISR_UNKNOWN, Standing.DOUBTFUL
+    bad = tuple(_VERBS)
     # Who comes to be under min ISR from having no leader stands better than before.
     new = {flag: (tally.new_or_worse if flag in OR_WORSE else tally.new)[flag] for flag in bad}
     found = [shape for shape in SHAPES if shape.flag in bad and new[shape.flag]]
@@ -363,12 +364,12 @@ def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
         verdict = styled("UNKNOWN: no partition was read", Style.NOTICE)
     elif better := _better(tally):
         verdict = [*not_known(cluster), *plain(better)]
-    elif tally.new[Standing.CHANGED]:
-        kept = f"every one of {tally.partitions:,} partitions keeps leader and min ISR"
-        old = not_known(cluster)
-        verdict = [*old, *plain(kept)] if old else styled(kept, Style.GOOD)
+    elif already := as_it_is(tally.now):
+        verdict = [*not_known(cluster), *plain(f"no partition loses its leader or falls under min ISR; {already}")]
     else:
-        verdict = [*not_known(cluster), *plain(f"none of {tally.partitions:,} partitions changes")]
+        each = f"each of {tally.partitions:,} partitions" if tally.partitions > 1 else "the partition"
+        old, kept = not_known(cluster), f"{each} keeps a leader and min ISR"
+        verdict = [*old, *plain(kept)] if old else styled(kept, Style.GOOD)
     return [*styled(what, Style.HEADING), *verdict, *plain(f" (rules {rules.rules.name})")]
 
 
@@ -387,6 +388,10 @@ def _better(tally: Tally) -> str:
 _VERBS = {
     Standing.MAY_LOSE: ("may lose committed records", "may lose committed records"),
     Standing.LEADERLESS: ("loses its leader", "lose their leader"),
+    Standing.UNPROVEN: (
+        "is left without a replica that is proven complete",
+        "are left without a replica that is proven complete",
+    ),
     Standing.UNDER_MIN_ISR: ("falls under min ISR", "fall under min ISR"),
     Standing.MIN_ISR_UNKNOWN: ("may fall under min ISR: UNKNOWN", "may fall under min ISR: UNKNOWN"),
     Standing.DOUBTFUL: ("may come off worse: UNKNOWN", "may come off worse: UNKNOWN"),

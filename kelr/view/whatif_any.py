@@ -16,7 +16,7 @@ from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, NULL_UNSEEN, error_ite
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NO_LOGS_READ, NOTES, SHAPES, counts_of, head_of, not_known, notes_of
+from kelr.view.whatif_words import HEAD, NO_LOGS_READ, NOTES, SHAPES, as_it_is, counts_of, head_of, not_known, notes_of
 
 KIND = "kelr/whatif-any"
 _SHOWN = (
@@ -199,7 +199,7 @@ def _headline(report: AnyReport, rules: ChosenRules, cluster: Cluster) -> Text:
     how = "stop cleanly" if report.clean else "are killed"
     one = "stops cleanly" if report.clean else "is killed"
     who = f"If any one broker {one}" if report.size == 1 else f"If any {report.size} brokers {how} at once"
-    about = f" ({report.partitions:,} partitions, rules {rules.rules.name})"
+    about = f" ({plural(report.partitions, 'partition')}, rules {rules.rules.name})"
     return [*styled(f"{who}: ", Style.HEADING), *_verdict(report, cluster), *plain(about)]
 
 
@@ -214,7 +214,6 @@ def _verdict(report: AnyReport, cluster: Cluster) -> Text:
     if not report.partitions:
         return styled("UNKNOWN: no partition was read", Style.NOTICE)
     no_harm = f"{_NO_HARM[report.keep]} ({count})"
-    if without := report.now[Standing.LEADERLESS]:
-        has = agree(without, "has", "have")
-        return [*not_known(cluster), *plain(f"{no_harm}; {plural(without, 'partition')} {has} no leader as it is")]
+    if already := as_it_is(report.now):
+        return [*not_known(cluster), *plain(f"{no_harm}; {already}")]
     return [*not_known(cluster), *plain(no_harm)] if not_known(cluster) else styled(no_harm, Style.GOOD)

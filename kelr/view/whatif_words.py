@@ -150,6 +150,17 @@ def not_known(cluster: Cluster) -> Text:
     return [] if cluster.controller_silence is None else styled("UNKNOWN; by what brokers knew last ", Style.NOTICE)
 
 
+def as_it_is(now: Mapping[Standing, int]) -> str:
+    """How many partitions have no leader, or less than min ISR in sync, before anything happens; empty for none."""
+    found = (
+        (now.get(Standing.LEADERLESS, 0), "has no leader", "have no leader"),
+        (now.get(Standing.UNDER_MIN_ISR, 0), "is under min ISR", "are under min ISR"),
+        (now.get(Standing.MIN_ISR_UNKNOWN, 0), "may be under min ISR", "may be under min ISR"),
+    )
+    parts = [f"{count:,} {agree(count, one, many)}" for count, one, many in found if count]
+    return f"{joined(parts)} already" if parts else ""
+
+
 NO_LOGS_READ = (
     "whatif reads no logs: members of ISR and ELR count as complete, so more partitions may lose records than are"
     " counted. kelr explain --if reads the logs"

@@ -132,10 +132,14 @@ def test_a_document_has_every_end_and_what_each_return_does(kelr: Kelr) -> None:
             "If broker 1 returns, then broker 2 returns: 1 of 1 partitions may lose committed records",
             "1 elected as last known leader; so if 1 and 2 stopped uncleanly; else 2 leads",
         ),
-        ("3 fails", "If broker 3 is killed: none of 1 partitions changes", ""),
+        (
+            "3 fails",
+            "If broker 3 is killed: no partition loses its leader or falls under min ISR; 1 has no leader already (",
+            "",
+        ),
         (
             "3 fails, 3 returns",
-            "If broker 3 is killed, then broker 3 returns: none of 1 partitions changes",
+            "If broker 3 is killed, then broker 3 returns: no partition loses its leader or falls under min ISR; 1 has no",
             "",
         ),
     ],
@@ -155,6 +159,27 @@ def test_a_return_is_counted_as_it_may_be_at_worst(
     assert lost.split()[-2] == ("1+" if "1 elected" in remark else "?")
 
 
+@pytest.mark.parametrize("question", [("--kill", "3"), ("--stop", "3"), ("--any", "1"), ("--restart", "3")])
+def test_a_partition_that_is_under_min_isr_already_keeps_nothing(
+    question: tuple[str, str], kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    state = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1,), (), ())
+    cluster(replace(HEALTHY, partitions=(state,)))
+    ran = kelr("whatif", *question, "--check")
+    assert (ran.code, "keeps a leader and min ISR" in ran.out) == (1, False)
+    assert "is under min ISR already" in ran.out or question == ("--any", "1")  # that falls on 1 itself, too
+
+
+def test_the_last_replica_that_is_proven_complete_is_missed(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    state = PartitionState("orders", 0, None, 5, (1, 2, 3), (1,), (2, 3), (1,))
+    brokers = tuple(Broker(one, BrokerStatus.FENCED if one == 1 else BrokerStatus.LIVE) for one in (1, 2, 3))
+    cluster(replace(HEALTHY, partitions=(state,), cluster=replace(HEALTHY.cluster, brokers=brokers)))
+    ran = kelr("whatif", "--kill", "2,3", "--check")
+    assert (ran.code, "1 of 1 partitions is left without a replica that is proven complete" in ran.out) == (1, True)
+    ran = kelr("whatif", "--any", "2", "--check")
+    assert (ran.code, "1 of 1 set leaves a partition without leader" in ran.out) == (1, True)
+
+
 def test_any_one_broker_is_no_all_clear_beside_partitions_that_nobody_leads(
     kelr: Kelr, cluster: Callable[[Snapshot], None]
 ) -> None:
@@ -162,7 +187,7 @@ def test_any_one_broker_is_no_all_clear_beside_partitions_that_nobody_leads(
     brokers = tuple(Broker(one, BrokerStatus.LIVE if one == 3 else BrokerStatus.FENCED) for one in (1, 2, 3))
     cluster(replace(HEALTHY, partitions=(state,), cluster=replace(HEALTHY.cluster, brokers=brokers)))
     ran = kelr("whatif", "--any", "1")
-    assert "falls under min ISR (1 broker); 1 partition has no leader as it is" in ran.out
+    assert "falls under min ISR (1 broker); 1 has no leader already (1 partition," in ran.out
     assert ran.err.endswith("  next: kelr describe --leaderless\n")
     assert "--any 2: there is 1 live broker" in kelr("whatif", "--any", "2").err
 
