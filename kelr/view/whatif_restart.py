@@ -72,6 +72,7 @@ def _blocked(one: Blocked) -> Mapping[str, Json]:
         "partitions": one.count,
         "examples": [str(address) for address in one.examples],
         "waits_for": one.waits_for,
+        "failed": one.failed,
     }
 
 
@@ -227,7 +228,9 @@ def _remedy(one: Blocked, cluster: Cluster) -> str:
     if not one.waits_for:
         return "min ISR asks for every replica: lower it, add a replica, or use --keep leader"
     down = [broker for broker in one.waits_for if cluster.status(broker) is not BrokerStatus.LIVE]
-    lagging = [broker for broker in one.waits_for if broker not in down]
+    lagging = [broker for broker in one.waits_for if broker not in {*down, *one.failed}]
+    its = agree(len(one.failed), "its log directory has failed", "their log directories have failed")
     parts = [f"start {brokers(down)}"] if down else []
     parts += [f"wait until {joined(lagging)} {agree(len(lagging), 'is', 'are')} in sync"] if lagging else []
+    parts += [f"replace the disk of {brokers(one.failed)} ({its})"] if one.failed else []
     return " and ".join(parts) + " first"

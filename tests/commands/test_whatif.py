@@ -139,7 +139,7 @@ def test_a_document_has_every_end_and_what_each_return_does(kelr: Kelr) -> None:
         ),
         (
             "3 fails, 3 returns",
-            "If broker 3 is killed, then broker 3 returns: no partition loses its leader or falls under min ISR; 1 has no",
+            "If broker 3 is killed, then broker 3 returns: no partition loses its leader or falls under min ISR;",
             "",
         ),
     ],
@@ -168,6 +168,18 @@ def test_a_partition_that_is_under_min_isr_already_keeps_nothing(
     ran = kelr("whatif", *question, "--check")
     assert (ran.code, "keeps a leader and min ISR" in ran.out) == (1, False)
     assert "is under min ISR already" in ran.out or question == ("--any", "1")  # that falls on 1 itself, too
+
+
+def test_a_restart_does_not_wait_for_a_disk_that_has_failed(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    state = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2), (), (), offline_replicas=(3,))
+    cluster(replace(HEALTHY, partitions=(state,)))
+    ran = kelr("whatif", "--restart", "3,1", "--check")
+    assert ran.code == 1
+    assert (
+        "broker 1: orders:0 falls under min ISR: acks=all refused; replace the disk of broker 3 (its log directory has"
+        " failed) first\n"
+    ) in ran.out
+    assert "once 3 is in sync" not in ran.out
 
 
 def test_the_last_replica_that_is_proven_complete_is_missed(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:

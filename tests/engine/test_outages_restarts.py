@@ -63,6 +63,20 @@ def order_of(plan: RestartPlan) -> list[int]:
     return [step.broker for step in plan.steps]
 
 
+def test_a_restart_mends_no_disk() -> None:
+    """The broker of a failed log directory starts again, and its replica does not."""
+    snapshot = cluster(((1, 2, 3), (1, 2)))
+    partition = replace(snapshot.partitions[0], offline_replicas=(3,))
+    restarts = restarts_of(replace(snapshot, partitions=(partition,)), Keep.MIN_ISR)
+    for plan in (restarts.in_order([3, 1]), restarts.safe_order([1, 2, 3])):
+        assert not plan.safe
+        (blocked,) = next(step for step in plan.steps if step.broker == 1).blocked
+        assert (blocked.standing, blocked.waits_for, blocked.failed) == (Standing.UNDER_MIN_ISR, (3,), (3,))
+    down = cluster(((1, 2, 3), (1, 2)), down=(3,))  # what is offline with its broker comes back with it
+    down = replace(down, partitions=(replace(down.partitions[0], offline_replicas=(3,)),))
+    assert restarts_of(down, Keep.MIN_ISR).in_order([3, 1]).safe
+
+
 def test_a_healthy_cluster_is_restarted_rack_by_rack_and_the_controller_last() -> None:
     racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
     snapshot = cluster(((1, 2, 3), (1, 2, 3)), ((4, 5, 6), (4, 5, 6)), ((1, 5, 6), (1, 5, 6)), racks=racks)

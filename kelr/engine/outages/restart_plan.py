@@ -48,7 +48,9 @@ class Blocked:
     examples: tuple[TopicPartition, ...]
     """The first of them."""
     waits_for: tuple[int, ...]
-    """Replicas of the examples that are not in sync, whose return into the ISR would help."""
+    """Replicas that are not in sync, whose return into the ISR would help."""
+    failed: tuple[int, ...] = ()
+    """Of these, the live ones whose log directory has failed: a restart does not bring them back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ class Restarts:
         racing = _Race(self, brokers)
         steps = []
         for number, broker in enumerate(brokers):
-            steps.append(racing.step(broker, "as asked" if number == 0 else f"once {brokers[number - 1]} is in sync"))
+            step = racing.step(broker, "as asked" if number == 0 else f"once {brokers[number - 1]} is in sync")
+            steps.append(replace(step, reason="not safe as things stand") if step.blocked and number else step)
             racing.pass_(broker)
         return RestartPlan(tuple(steps), self._keep, self.partitions, unhealthy)
 
@@ -135,8 +136,13 @@ class Restarts:
         return _Passed(then, bool(gone.then & Standing.LEADER_MOVES), self._after(case, back.state, name))
 
     def _after(self, case: OutageCase, state: ControllerState, name: int) -> KnownCase:
-        """The case once the broker has caught up, and with it all that follow a leader that there was not before."""
+        """The case once the broker has caught up, and with it all that follow a leader that there was not before.
+
+        A restart mends no disk: a replica whose log directory has failed is not in sync afterwards.
+        """
         led = case.state.leader is not None
+        failed, partition = failed_directories(case), state.partitions[case.address]
+        state = state.with_partitions([replace(partition, offline_replicas=failed)])
         state = caught_up(state, (name,) if led else range(len(case.statuses)))
         partition = replace(state.partitions[case.address], leader_epoch=0, partition_epoch=None)
         first = None if case.first is None else state.partitions[case.first.address]
@@ -289,6 +295,13 @@ def caught_up(state: ControllerState, brokers: Collection[int]) -> ControllerSta
     return state
 
 
+def failed_directories(case: OutageCase) -> tuple[int, ...]:
+    """The replicas whose log directory has failed, though their broker is live: what is offline of others comes back
+    with them."""
+    live = [name for name, status in enumerate(case.statuses) if status is BrokerStatus.LIVE]
+    return tuple(name for name in case.state.offline_replicas or () if name in live)
+
+
 def _forbidden(passed: _Passed, action: Action, keep: Keep) -> Standing:
     """What forbids a step: what may not hold while the broker is down; to start one only a loss forbids."""
     if action is Action.START:
@@ -309,6 +322,7 @@ def _blocked(found: Mapping[_Why, Sequence[_Group]]) -> tuple[Blocked, ...]:
             sum(group.count for group in groups),
             tuple(sorted(address for group in groups for address in group.examples)[:_EXAMPLES]),
             tuple(sorted({broker for group in groups for broker in _not_in_sync(group)})),
+            tuple(sorted({broker for group in groups for broker in _failed(group)})),
         )
         for (standing, already, single), groups in sorted(found.items(), key=lambda one: (-one[0][0], one[0][1:]))
     )
@@ -316,6 +330,10 @@ def _blocked(found: Mapping[_Why, Sequence[_Group]]) -> tuple[Blocked, ...]:
 
 def _single(group: _Group) -> bool:
     return len(group.now.case.state.replicas) == 1
+
+
+def _failed(group: _Group) -> Iterator[int]:
+    return (group.placed.brokers[name] for name in failed_directories(group.now.case))
 
 
 def _not_in_sync(group: _Group) -> Iterator[int]:
