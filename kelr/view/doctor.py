@@ -244,9 +244,11 @@ class _Page:
         style = _STYLES[worst] if worst is not None else GOOD if whole else WARN
         nothing = "No problem found in what brokers knew last" if old else "No problem found"
         looked = "" if partitions else "; no partition was looked at"
-        self._screen.say(
-            (found or nothing, style), f"; {complete} of {_counted(len(wanted), 'check')} complete{looked}."
-        )
+        checks = f"{complete} of {_counted(len(wanted), 'check')}"
+        if found or complete == len(wanted):
+            self._screen.say((found or nothing, style), f"; {checks} complete{looked}.")
+        else:
+            self._screen.say((f"{nothing} by the {checks} that are complete", style), f"{looked}.")
 
     def findings(self, following: tuple[str, ...] | None) -> None:
         """Each with what fixes it and its id.

@@ -57,6 +57,7 @@ def test_an_incident(kelr: Kelr) -> None:
     assert [(one["id"], one["topic"], one["partitions"]) for one in found["items"] if one["topic"] == "orders"] == [
         ("leaderless", "orders", [1, 2]),
         ("under-min-isr", "orders", [1, 2]),
+        ("under-replicated", "orders", [0]),
     ]
     assert (found["partitions"], found["topics"]) == (5, 3)
     told = results(found)
@@ -120,7 +121,7 @@ def test_people_get_the_verdict_first_and_then_the_worst(kelr: Kelr) -> None:
     assert severities[0] == "CRITICAL"
     assert "CRITICAL  2 partitions of orders have no live leader.  [leaderless]\n" in ran.out
     assert "          Fix: kelr explain orders:1-2\n" in ran.out
-    assert ran.out.splitlines()[0] == "2 critical, 1 warning, 1 note; 13 of 34 checks complete."
+    assert ran.out.splitlines()[0] == "2 critical, 2 warnings, 1 note; 14 of 35 checks complete."
     assert ran.err == ""
 
 

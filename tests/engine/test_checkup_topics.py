@@ -51,6 +51,28 @@ def test_under_min_isr() -> None:
     assert finding.commands == (("explain", "orders"),)
 
 
+def test_replicas_that_are_out_of_sync() -> None:
+    """Nothing else tells of those on an unregistered broker, nor of an offline replica that an answer names."""
+    offline, away, enough = (
+        replace(row("orders", 0, isr=(1, 2)), min_isr=2),
+        row("orders", 1, isr=(1, 2)),
+        row("orders", 2),
+    )
+    offline = replace(offline, state=replace(offline.state, offline_replicas=(3,)))
+    brokers = tuple(one for one in CLUSTER.brokers if one.id != 6)
+    away = replace(away, min_isr=1, state=replace(away.state, replicas=(1, 2, 6)))
+    told = found(look([offline, away, enough], replace(CLUSTER, brokers=brokers)))["under-replicated"]
+    assert (told.severity, told.partitions, told.brokers) == (Severity.WARNING, (0, 1), (3, 6))
+    assert told.what == (
+        "2 partitions of orders have replicas out of sync, on brokers 3 (log directory failed) and 6 (unregistered),"
+        " 1 of them at min ISR: one failure more, and acks=all is refused"
+    )
+    assert found(look([away], replace(CLUSTER, brokers=brokers)))["under-replicated"].what == (
+        "1 partition of orders has replicas out of sync, on broker 6 (unregistered)"
+    )
+    assert "under-replicated" not in found(look([row("orders", 0, isr=(1,), elr=(2,))]))  # under min ISR is worse
+
+
 def test_topics_that_are_written_without_acks_all_are_spared_a_min_isr() -> None:
     """KIP-966, "Public-Facing Changes"; the write empties the ELR, so that it waits for the end of the incident."""
     told = found(look([row("orders", 0, isr=(1,), elr=(2,))]))["under-min-isr"]

@@ -80,15 +80,20 @@ def test_nothing_is_told_by_colour_alone() -> None:
 
 def test_a_cluster_that_is_well_in_a_pipe() -> None:
     first, *others = printed(list(cluster_checks(WELL)), width=None).splitlines()
-    assert first == "No problem found; 34 of 34 checks complete."
+    assert first == "No problem found; 35 of 35 checks complete."
     assert [line for line in others if line.startswith(("CRITICAL", "WARNING", "NOTE", "UNKNOWN"))] == []
+
+
+def test_nothing_found_is_said_of_the_checks_that_were_made() -> None:
+    first = printed([BY_ID["elr-off"].not_checked("no answer")], width=None).splitlines()[0]
+    assert first == "No problem found by the 34 of 35 checks that are complete."
 
 
 def test_the_verdict_counts_checks_by_severity_and_is_the_first_line() -> None:
     told = [BY_ID["rf-one"].finding("x"), BY_ID["rf-one"].finding("y"), BY_ID["rf-two"].finding("z")]
     lines = printed([*told, BY_ID["elr-off"].not_checked("no answer")], width=None).splitlines()
     assert lines[:4] == [
-        "1 warning, 1 note; 33 of 34 checks complete.",
+        "1 warning, 1 note; 34 of 35 checks complete.",
         "WARNING   x; y.  [rf-one]",
         "NOTE      Z.     [rf-two]",
         "UNKNOWN   1 check incomplete: no answer.  [elr-off]",

@@ -105,6 +105,13 @@ LOG_DIR_OFFLINE = Check(
     "the replicas in it are not in sync and cannot lead; what only they hold is out of reach",
     Looks.DIRECTORIES,
 )
+UNDER_REPLICATED = Check(
+    "under-replicated",
+    _WARNING,
+    "partitions that are led and have replicas out of sync",
+    "fewer replicas have the newest records, so that the next failures cost more",
+    Looks.PARTITIONS,
+)
 BROKER_CORDONED = Check(
     "broker-cordoned",
     _NOTE,
@@ -326,6 +333,7 @@ CHECKS: tuple[Check, ...] = (
     UNDER_MIN_ISR,
     LOG_DIR_OFFLINE,
     BROKER_FENCED,
+    UNDER_REPLICATED,
     REORDERED,
     UNSAVED,
     ELR_BUG,

@@ -91,7 +91,7 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
             " quorum plan --voter. If the disks of a majority are lost, start"
             " none: keep brokers up, collect on each host, controllers and brokers, then kelr quorum explain",
         )
-    for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.BROKER_FENCED):
+    for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.UNDER_REPLICATED, of.BROKER_FENCED):
         yield check.not_checked(f"no controller answers ({silence}): brokers tell what they knew last")
 
 

@@ -12,8 +12,8 @@ from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
 from kelr.engine.checkup.incidents import EMPTIES_ELR, MOVES, for_topic
 from kelr.engine.checkup.tally import pieces
-from kelr.engine.words import plural
-from kelr.model import Cluster, ConfigSource, Situation, TopicConfig
+from kelr.engine.words import agree, joined, plural
+from kelr.model import BrokerStatus, Cluster, ConfigSource, Situation, TopicConfig
 from kelr.model.checkup import Command, Finding, NotChecked
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
@@ -33,6 +33,7 @@ _UNCLEAN = "unclean.leader.election.enable"
 _STRATEGY = "unclean.recovery.strategy"
 _MIN_ISR = "min.insync.replicas"
 _MOST_PIECES = 20
+_MOST_BROKERS = 5
 BETTER_OFF = "a topic that is written with acks=0 or 1 alone is better off with min.insync.replicas=1"
 WITHOUT_ACKS = (
     f"{BETTER_OFF}: there a higher one only keeps new records from consumers while fewer are in sync (KIP-966)"
@@ -84,6 +85,10 @@ class TopicSeen:
     """The partitions that each check is about."""
     replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Of the partitions whose assignment is to be changed."""
+    behind: set[tuple[int, bool]] = field(default_factory=set)
+    """Of the under-replicated: the brokers of replicas that are out of sync, and whether the replica is offline."""
+    at_min_isr: int = 0
+    """How many of the under-replicated have no more in sync than min ISR."""
     unknown: set[of.Check] = field(default_factory=set)
     """What could not be told of some of its partitions."""
 
@@ -132,6 +137,29 @@ def _now(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ..
         caution += "" if about.elr is False else ": with ELR on the write empties the ELR"
     command = ("explain", _target_of(topic, numbers))
     return check.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
+
+
+def _under_replicated(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    cluster, brokers = about.cluster, sorted({broker for broker, _ in topic.behind})
+    live = {broker for broker in brokers if cluster.status(broker) is BrokerStatus.LIVE}
+    failed = {broker for broker, offline in topic.behind if offline and broker in live}
+
+    def words(broker: int) -> str:
+        status = "log directory failed" if broker in failed else str(cluster.status(broker))
+        return f"{broker} ({status})"
+
+    shown = [words(broker) for broker in brokers[:_MOST_BROKERS]]
+    shown += [f"{len(brokers) - len(shown)} more"] if len(brokers) > len(shown) else []
+    have, who = _have(numbers), agree(len(brokers), "broker", "brokers")
+    of_them = f", {topic.at_min_isr:,} of them at min ISR" if topic.at_min_isr < len(numbers) else ""
+    edge = f"{of_them}: one failure more, and acks=all is refused" if topic.at_min_isr else ""
+    return of.UNDER_REPLICATED.finding(
+        f"{_partitions(numbers)} of {topic.name} {have} replicas out of sync, on {who} {joined(shown)}{edge}",
+        topic=topic.name,
+        partitions=numbers,
+        brokers=brokers,
+        commands=[("explain", _target_of(topic, numbers))],
+    )
 
 
 def _aggressive(topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
@@ -294,6 +322,7 @@ def _moved(check: of.Check, what: str, topic: str, wanted: Mapping[int, tuple[in
 TELLS: Mapping[of.Check, Callable[[About, TopicSeen, tuple[int, ...]], Finding]] = {
     of.LEADERLESS: partial(_now, of.LEADERLESS),
     of.UNDER_MIN_ISR: partial(_now, of.UNDER_MIN_ISR),
+    of.UNDER_REPLICATED: _under_replicated,
     of.UNCLEAN_ELECTION: _unclean,
     of.MIN_ISR_ONE: _min_isr_one,
     of.MIN_ISR_IS_RF: _min_isr_is_rf,
@@ -434,6 +463,10 @@ class TopicChecks:
             topic.found.setdefault(check, []).append(number)
             if check in _MOVES:
                 topic.replicas[number] = _target(row)
+            if check is of.UNDER_REPLICATED:
+                offline = row.state.offline_replicas or ()
+                topic.behind.update((one, one in offline) for one in _out_of_sync(row))
+                topic.at_min_isr += len(row.state.isr) == row.min_isr
 
     def in_one_rack(self, row: Described) -> bool:
         """Whether all replicas are in one rack although there are more."""
@@ -470,6 +503,9 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.LEADERLESS: lambda row, _: row.situation not in _LED or row.state.leader is None,
     # Those without a leader too: that they have one trouble more is no reason to say that they have not this one.
     of.UNDER_MIN_ISR: lambda row, _: _under_min_isr(row),
+    of.UNDER_REPLICATED: lambda row, _: (
+        row.situation is Situation.HEALTHY and not _under_min_isr(row) and bool(_out_of_sync(row))
+    ),
     of.UNCLEAN_ELECTION: lambda row, checks: checks.about.loses_by_itself(row.config) is True,
     of.MIN_ISR_ONE: lambda row, _: row.min_isr == 1 and len(_target(row)) > 1,
     of.MIN_ISR_IS_RF: lambda row, _: row.min_isr is not None and row.min_isr >= len(_target(row)) > 1,
@@ -486,6 +522,12 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
 def _under_min_isr(row: Described) -> bool:
     enough = row.min_isr if row.enough is None else row.enough
     return enough is not None and len(row.state.isr) < enough
+
+
+def _out_of_sync(row: Described) -> tuple[int, ...]:
+    """Its replicas that are not in the ISR; of those on their way in or out nothing is said."""
+    adding = row.state.adding or ()
+    return tuple(one for one in _target(row) if one not in row.state.isr and one not in adding)
 
 
 def _target(row: Described) -> tuple[int, ...]:
