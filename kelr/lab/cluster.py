@@ -26,7 +26,7 @@ from kelr.lab.processes import free_ports
 from kelr.lab.security.access import Access, require_openssl
 from kelr.lab.security.kinds import Security
 from kelr.lab.spec import LabSpec
-from kelr.lab.state import LabState, load_state, locked, node_name, save_state
+from kelr.lab.state import LabState, load_state, locked, node_name, save_state, take_lock
 from kelr.lab.teardown import file_errors
 from kelr.model import TopicPartition
 from kelr.model.checkup import AddressState
@@ -41,10 +41,12 @@ if TYPE_CHECKING:
 #
 # Java can write what it has loaded and linked to a file when it ends, and map that file into later processes (JEP
 # 350). The first lab of a Kafka version runs a throw-away node for that, once; the archive is kept beside the jars.
-# Java itself checks that an archive belongs to it and to the jars, and does without where it does not.
+# Java itself checks that an archive belongs to it and to the jars, and does without where it does not. Of several labs
+# that begin at once one makes it. That a busy machine took too long says nothing of Java: the next lab tries again.
 
 _BROKER, _CONTROLLER = 1, 2
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 180.0
+"""As long may each step of it take: on a machine that is so busy, a lab takes longer still without it."""
 
 
 def archive_file(cache: Path, lock: Lock, java: Java) -> Path:
@@ -70,17 +72,20 @@ def make_archive(archive: Path, java: Java, jars: Sequence[Path], *, home: Path,
         marks: arguments that make the process known as the lab's.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
-    draft = archive.with_suffix(f".{new_kafka_uuid()}")
-    try:
-        with suppress(OSError, LabError, subprocess.SubprocessError):
-            _run_once(draft, java, jars, home, marks)
-        if draft.exists():
-            draft.replace(archive)
-        else:
-            _unsupported(archive).touch()
-    finally:
-        draft.unlink(missing_ok=True)
-        shutil.rmtree(home, ignore_errors=True)
+    with archive.with_suffix(".lock").open("a") as lock:
+        if not take_lock(lock, timeout_s=_TIMEOUT_S) or is_known(archive):
+            return
+        draft, began = archive.with_suffix(".draft"), time.monotonic()
+        try:
+            with suppress(OSError, LabError, subprocess.SubprocessError):
+                _run_once(draft, java, jars, home, marks)
+            if draft.exists():
+                draft.replace(archive)
+            elif time.monotonic() - began < _TIMEOUT_S:
+                _unsupported(archive).touch()
+        finally:
+            draft.unlink(missing_ok=True)
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _run_once(draft: Path, java: Java, jars: Sequence[Path], home: Path, marks: Sequence[str]) -> None:

@@ -182,21 +182,24 @@ def locked(directory: Path) -> Iterator[None]:
         LabError: another process has held it for 30 seconds; names that process, by the id that it wrote into the lock.
     """
     with (directory / ".lock").open("a+", encoding="utf-8") as stream:
-        _lock(stream, directory)
+        if not take_lock(stream, timeout_s=_LOCK_TIMEOUT_S):
+            raise _in_use(stream, directory)
         stream.truncate(0)
         stream.write(str(os.getpid()))
         stream.flush()
         yield
 
 
-def _lock(stream: TextIO, directory: Path) -> None:
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+def take_lock(stream: TextIO, *, timeout_s: float) -> bool:
+    """Lock an open file until it is closed; False where another process has held it for all that time."""
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
-            return fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise _in_use(stream, directory) from None
+                return False
             time.sleep(_LOCK_STEP_S)
 
 
