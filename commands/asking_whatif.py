@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kelr.commands.session import Session
-from kelr.commands.targets import read_ids
-from kelr.controller import ChosenRules, RuleSet, choose_rules, rule_set
+from kelr.commands.targets import read_ids, read_rules
+from kelr.controller import ChosenRules, RuleSet, choose_rules
 from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.restart_plan import Action, Keep, RestartPlan
 from kelr.engine.outages.restarts import Restarts
@@ -106,7 +106,7 @@ def read_question(
         restart_order=restart_order,
         keep=_keep(keep),
         controller=controller,
-        rules=_rules(rules),
+        rules=read_rules(rules),
         limit=limit,
         everything=everything,
         keep_flags=flags,
@@ -132,15 +132,6 @@ def _keep(text: str) -> Keep:
         return Keep(text.strip().lower())
     except ValueError:
         raise UsageError(f"--keep: {text!r} is nothing to keep", next_step=f"write {' or '.join(Keep)}") from None
-
-
-def _rules(name: str) -> RuleSet | None:
-    if name.lower() == "auto":
-        return None
-    try:
-        return rule_set(name)
-    except ValueError as error:
-        raise UsageError(f"--rules: {error}", next_step="leave --rules out, or write auto") from error
 
 
 _WHO = "kelr describe -o wide shows brokers and racks"

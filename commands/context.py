@@ -30,6 +30,10 @@ app = typer.Typer(
 
 _REFUSED = {ExitCode.REFUSED: "others may read the secrets in the contexts file, or the answer was no"}
 Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.contexts, help="Which context.")]
+NameOrCurrent = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", autocompletion=complete.contexts, help="Which context (default: the current one)."),
+]
 
 
 @_known.command("list", **on_this_machine())
@@ -91,14 +95,7 @@ def _row(file: ContextsFile, name: str) -> ContextRow:
 @_known.command(**on_this_machine())
 def show(
     ctx: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=complete.contexts,
-            help="Which context (default: the current one).",
-        ),
-    ] = None,
+    name: NameOrCurrent = None,
 ) -> None:
     """Show a context with the line of each key; secrets are hidden.
 
@@ -209,14 +206,7 @@ _TEST_EXITS = {
 @_known.command("test", **on_this_machine(_TEST_EXITS))
 def try_out(
     ctx: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=complete.contexts,
-            help="Which context (default: the current one).",
-        ),
-    ] = None,
+    name: NameOrCurrent = None,
     *,
     pin: Annotated[
         bool, typer.Option("--pin", help="Write down the cluster's id: any other cluster is refused from now on.")

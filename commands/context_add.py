@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +30,8 @@ _EXITS = {
     ExitCode.REFUSED: "with --pin: it is another cluster than --cluster-id says",
 }
 _KeyValues = list[str] | None
+_Given = Mapping[str, Any]
+_Properties = Mapping[Kind, Sequence[str]]
 
 
 def _repeated(flag: str, metavar: str, text: str) -> Any:
@@ -128,27 +130,27 @@ def add(
           --property sasl.mechanism=SCRAM-SHA-512
     """
     output = open_output(ctx)
-    options = AddOptions(
-        bootstrap_server=bootstrap_server,
-        bootstrap_controller=bootstrap_controller,
-        command_config=command_config,
-        cluster_id=cluster_id,
-        timeout_s=timeout_s,
-        read_only=read_only,
-        username=username,
-        password_env=password_env,
-        password_file=password_file,
-        password_command=password_command,
-        properties={
-            Kind.HERE: tuple(properties or ()),
-            Kind.ENV: tuple(properties_env or ()),
-            Kind.FILE: tuple(properties_file or ()),
-            Kind.COMMAND: tuple(properties_command or ()),
-        },
-    )
+    given = {
+        "bootstrap_server": bootstrap_server,
+        "bootstrap_controller": bootstrap_controller,
+        "command_config": command_config,
+        "cluster_id": cluster_id,
+        "timeout": timeout_s,
+        "read_only": read_only or None,
+        "username": username,
+        "password_env": password_env,
+        "password_file": password_file,
+        "password_command": password_command,
+    }
+    of_kafka = {
+        Kind.HERE: properties or (),
+        Kind.ENV: properties_env or (),
+        Kind.FILE: properties_file or (),
+        Kind.COMMAND: properties_command or (),
+    }
     if pin and cluster_id is not None:
         raise UsageError("--pin asks the cluster for its id, and --cluster-id gives it", next_step="leave one out")
-    add_context(output, name, options, environ=os.environ, use=use, force=force)
+    add_context(output, name, given, of_kafka, use=use, force=force)
     if pin:
         from kelr.commands.context import try_context  # noqa: PLC0415 - only where it connects
 
@@ -163,34 +165,19 @@ _FLAGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AddOptions:
-    """What was given of the new context; None where nothing was."""
-
-    bootstrap_server: str | None = None
-    bootstrap_controller: str | None = None
-    command_config: Path | None = None
-    cluster_id: str | None = None
-    timeout_s: float | None = None
-    read_only: bool = False
-    username: str | None = None
-    password_env: str | None = None
-    password_file: Path | None = None
-    password_command: str | None = None
-    properties: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict, repr=False)
-
-
-def add_context(
-    output: Output, name: str, options: AddOptions, *, environ: Mapping[str, str], use: bool, force: bool
-) -> None:
+def add_context(output: Output, name: str, given: _Given, properties: _Properties, *, use: bool, force: bool) -> None:
     """Write a new context, once it is known to make sense.
+
+    Args:
+        given: by the key that it has in the file; None where nothing was given.
+        properties: ``KEY=...`` of each kind.
 
     Raises:
         UsageError: the name is taken or none, or the options make no context.
         BadInputError: the properties file, or the contexts file, is not what it should be.
     """
-    values = _values(options)
-    file = read_contexts(environ)
+    values = _values(given, properties)
+    file = read_contexts(os.environ)
     edit = Edit(file)
     edit.put(name, values, force=force)
     _check(name, values, file.path)
@@ -207,29 +194,16 @@ def add_context(
         output.note(f"{name} is the current context now")
 
 
-def _values(options: AddOptions) -> dict[str, Any]:
+def _values(given: _Given, properties: _Properties) -> dict[str, Any]:
     """The table as it is written: paths that were typed are relative to where they were typed, so absolute here."""
-    for servers in (options.bootstrap_server, options.bootstrap_controller):
-        if servers is not None:
-            parse_servers(servers)
-    found: dict[str, Any] = {
-        "bootstrap_server": options.bootstrap_server,
-        "bootstrap_controller": options.bootstrap_controller,
-        "command_config": None if options.command_config is None else _absolute(options.command_config),
-        "cluster_id": options.cluster_id,
-        "timeout": _plain(options.timeout_s),
-        "read_only": options.read_only or None,
-        "username": options.username,
-        "password_env": options.password_env,
-        "password_file": None if options.password_file is None else _absolute(options.password_file),
-        "password_command": options.password_command,
-    }
-    values = {key: value for key, value in found.items() if value is not None}
-    properties = _properties(options.properties)
-    if properties:
-        values["properties"] = properties
-    says_where = {"bootstrap_server", "bootstrap_controller"} & values.keys() or "bootstrap.servers" in properties
-    if not says_where and not _file_says_where(options.command_config):
+    for key in ("bootstrap_server", "bootstrap_controller"):
+        if given[key] is not None:
+            parse_servers(given[key])
+    values: dict[str, Any] = {key: _written(value) for key, value in given.items() if value is not None}
+    if of_kafka := _properties(properties):
+        values["properties"] = of_kafka
+    says_where = {"bootstrap_server", "bootstrap_controller"} & values.keys() or "bootstrap.servers" in of_kafka
+    if not says_where and not _file_says_where(given["command_config"]):
         raise UsageError(
             "nothing says where the cluster is",
             next_step="give --bootstrap-server HOST:PORT, or a --command-config file with bootstrap.servers",
@@ -242,7 +216,7 @@ def _file_says_where(path: Path | None) -> bool:
     return path is not None and "bootstrap.servers" in read_properties(path)
 
 
-def _properties(texts: Mapping[Kind, tuple[str, ...]]) -> dict[str, Any]:
+def _properties(texts: _Properties) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind, given in texts.items():
         for key, text in given_properties(given, _FLAGS[kind]).items():
@@ -281,5 +255,7 @@ def _absolute(path: Path) -> str:
     return str(path.expanduser().absolute())
 
 
-def _plain(number: float | None) -> float | int | None:
-    return int(number) if number is not None and number == int(number) else number
+def _written(value: str | float | Path) -> str | float:
+    if isinstance(value, Path):
+        return _absolute(value)
+    return int(value) if isinstance(value, float) and value == int(value) else value

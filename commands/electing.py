@@ -11,17 +11,15 @@ from kelr import __version__
 from kelr.commands.changing import (
     carried_out,
     ended,
-    hand_of,
     kept_plan,
     nothing_changed_yet,
     refuse_open,
     refuse_without_controller,
     require_live,
-    who_changes,
 )
 from kelr.commands.consent import ask_consent, can_ask, read_consent, shown_before_asking
 from kelr.commands.elections_on_record import on_record
-from kelr.commands.recovering import PLAN_FILE, disks_of, reporter, rescue_commands, source_with
+from kelr.commands.recovering import PLAN_FILE, change_tools, disks_of, rescue_commands, source_with
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import fail_unseen, sees_any
@@ -492,15 +490,10 @@ def _apply(
         carrying_out = functools.partial(
             apply_plan,
             plan,
-            source=source,
-            hand=hand_of(session),
-            state_directory=state,
-            ground=MACHINE,
-            who=who_changes(session),
+            **change_tools(session, source),
             consented=consented,
             batch=wanted.batch or DEFAULT_BATCH,
             keep_order=wanted.keep_order,
-            report=reporter(session),
             command="elect",
         )
         applied, unrecorded = carried_out(carrying_out)

@@ -11,8 +11,9 @@ from kelr.commands.elections_on_record import on_record
 from kelr.commands.recovering import source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
+from kelr.commands.targets import read_rules
 from kelr.commands.topic_errors import fail_unseen, sees_any
-from kelr.controller import RuleSet, rule_set
+from kelr.controller import RuleSet
 from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.errors import UsageError
@@ -78,7 +79,7 @@ def read_options(
     keep += ["--rules", rules] if rules.lower() != "auto" else []
     return Wanted(
         election=_election(election),
-        rules=_rules(rules),
+        rules=read_rules(rules),
         assumptions=tuple(one for text in assume for one in _assumptions(text)),
         logs=tuple(logs),
         full=True if picture else full,
@@ -275,17 +276,6 @@ def _assumptions(text: str) -> tuple[Assumption, ...]:
         return parse_assumptions(text)
     except AssumptionError as error:
         raise UsageError(f"--if: {error}", next_step='write, for example, --if "3 returns unclean"') from error
-
-
-def _rules(name: str) -> RuleSet | None:
-    if name.lower() == "auto":
-        return None
-    try:
-        return rule_set(name)
-    except ValueError as error:
-        raise UsageError(
-            f"--rules: {error}", next_step="leave --rules out, or write auto, for what the cluster runs"
-        ) from error
 
 
 def _election(name: str | None) -> ElectionType | None:

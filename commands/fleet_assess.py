@@ -10,7 +10,7 @@ import typer
 from kelr.commands import complete
 from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
 from kelr.commands.options import on_this_machine, open_output
-from kelr.controller import RuleSet, rule_set
+from kelr.commands.targets import read_rules
 from kelr.errors import ExitCode, UnsupportedError, UsageError
 from kelr.view.columns import Json
 from kelr.view.fleet_assess import ScenarioRow, assess_view, notes_on, worst_first
@@ -101,7 +101,7 @@ def assess(
       kelr fleet assess --lake lake --check --fail-on may_lose -o json
     """
     output = open_output(ctx)
-    chosen, at_us, wanted_fails = _rules(rules or ()), _at(at), _fail_on(fail_on)
+    chosen, at_us, wanted_fails = tuple(map(read_rules, rules or ("auto",))), _at(at), _fail_on(fail_on)
     try:
         from kelr.fleet.assess.assessing import Question  # noqa: PLC0415 - PySpark is of an extra
         from kelr.fleet.assess.assessing import assess as assessed_by  # noqa: PLC0415 - as above
@@ -182,16 +182,6 @@ def _fails(rows: Sequence[ScenarioRow], found: Assessed, wanted: Sequence[str]) 
     """Whether a scenario comes to any of these, or that is not known."""
     sure = bool(rows) and not (found.unknown or found.lost_directories) and all(row.partitions for row in rows)
     return not sure or any(row.new[name] for row in rows for name in (*wanted, "doubtful"))
-
-
-def _rules(names: Sequence[str]) -> tuple[RuleSet | None, ...]:
-    found: list[RuleSet | None] = []
-    for name in names:
-        try:
-            found.append(None if name.lower() == "auto" else rule_set(name))
-        except ValueError as error:
-            raise UsageError(f"--rules: {error}", next_step="leave --rules out, or write auto") from error
-    return tuple(found) or (None,)
 
 
 def _at(text: str | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,6 +40,10 @@ OfTopic = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+
+
+def _journal(metavar: str, text: str) -> Any:
+    return typer.Argument(metavar=metavar, autocompletion=complete.recoveries, help=text)
 
 
 @app.command(**on_cluster({ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}))
@@ -339,12 +343,7 @@ def status(
 def resume(
     ctx: typer.Context,
     journal: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="JOURNAL",
-            autocompletion=complete.recoveries,
-            help="Its name, file or plan; the newest open one if not given.",
-        ),
+        str | None, _journal("JOURNAL", "Its name, file or plan; the newest open one if not given.")
     ] = None,
     *,
     yes: Yes = False,
@@ -369,11 +368,7 @@ def undo(
     ctx: typer.Context,
     journal: Annotated[
         str | None,
-        typer.Argument(
-            metavar="JOURNAL|PLAN",
-            autocompletion=complete.recoveries,
-            help="A journal's name or file, or a plan; the newest open journal if not given.",
-        ),
+        _journal("JOURNAL|PLAN", "A journal's name or file, or a plan; the newest open journal if not given."),
     ] = None,
     *,
     yes: Yes = False,

@@ -22,6 +22,7 @@ from kelr.commands.elections_on_record import on_record
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
     Rescue,
+    change_tools,
     disks_of,
     plan_again,
     plan_for_this_cluster,
@@ -208,16 +209,11 @@ def _apply(session: Session, wanted: ApplyOptions, source: Source, checked: Chec
         carrying_out = functools.partial(
             apply_plan,
             part,
-            source=source,
-            hand=hand_of(session),
-            state_directory=state,
-            ground=MACHINE,
-            who=who,
+            **change_tools(session, source),
             consented=consented,
             batch=wanted.batch or DEFAULT_BATCH,
             pause_s=wanted.pause_s or 0,
             keep_order=wanted.keep_order,
-            report=reporter(session),
         )
         done, unrecorded = carried_out(carrying_out)
         session.output.end_progress()

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from kelr.commands.changing import hand_of, nothing_changed_yet, require_live, who_changes
+from kelr.commands.changing import nothing_changed_yet, require_live
 from kelr.commands.consent import EXAMPLE, confirm, read_reason
-from kelr.commands.recovering import plan_for_this_cluster, read_duration_ms, reporter, saved_files
+from kelr.commands.recovering import change_tools, plan_for_this_cluster, read_duration_ms, saved_files
 from kelr.commands.session import Session
 from kelr.engine.planning.saved import NO_FILES
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, RefusedError, UsageError
@@ -92,16 +91,7 @@ def go_on(session: Session, name: str | None, *, yes: bool) -> None:
         return
     path = find_journal(state_directory(), cluster_id, name)
     confirm(session.output, f"Go on with {_in_words(path)}?", yes=yes)
-    done = resume(
-        path,
-        source=session.source(),
-        hand=hand_of(session),
-        state_directory=state_directory(),
-        ground=MACHINE,
-        who=who_changes(session),
-        report=reporter(session),
-    )
-    _show_put_right(session, done, undone=False)
+    _show_put_right(session, resume(path, **change_tools(session, session.source())), undone=False)
 
 
 def take_back(session: Session, name: str | None, *, yes: bool) -> None:
@@ -110,14 +100,7 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
     or nobody agreed."""
     require_live(session)
     state, cluster_id = state_directory(), session.source().cluster().cluster_id
-    common: dict[str, Any] = {
-        "source": session.source(),
-        "hand": hand_of(session),
-        "state_directory": state,
-        "ground": MACHINE,
-        "who": who_changes(session),
-        "report": reporter(session),
-    }
+    tools = change_tools(session, session.source())
     plan = _plan_named(session, name)
     if plan is None:
         if name is None and not open_journals(state, cluster_id):
@@ -126,7 +109,7 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
             return
         path = find_journal(state, cluster_id, name)
         confirm(session.output, f"Put the orders and configs of {_in_words(path)} back?", yes=yes)
-        _show_put_right(session, undo(path, **common), undone=True)
+        _show_put_right(session, undo(path, **tools), undone=True)
         return
     wanted = {one.address for one in plan.elections}
     paths = [journal.path for journal in open_journals(state, cluster_id) if wanted & set(journal.planned)]
@@ -141,7 +124,7 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
             _show_nothing_left(session)
             return
     confirm(session.output, f"Put the orders of {_in_words(paths[0]) if paths else name} back?", yes=yes)
-    done = undo(paths[0], **common) if paths else undo_plan(plan, **common)
+    done = undo(paths[0], **tools) if paths else undo_plan(plan, **tools)
     _show_put_right(session, done, undone=True)
 
 
@@ -319,16 +302,7 @@ def clear_the_elr(session: Session, topic: str, *, yes_clear: str | None, force:
     if dry_run:
         _show_clearing(output, price, None, "nothing was changed", following=_clear_again(price, force))
         return
-    clearing = clear_elr(
-        price,
-        source=session.source(),
-        hand=hand_of(session),
-        state_directory=state_directory(),
-        ground=MACHINE,
-        who=who_changes(session),
-        force_reason=force,
-        report=reporter(session),
-    )
+    clearing = clear_elr(price, force_reason=force, **change_tools(session, session.source()))
     output.end_progress()
     _show_clearing(output, price, clearing, _clearing_in_words(clearing), following=_after_clearing(clearing))
     if not clearing.good:

@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TypedDict
 
+from kelr.commands.changing import hand_of, who_changes
 from kelr.commands.rescue import SUFFIX
 from kelr.commands.session import Session
 from kelr.engine.advice.commands import DIRECTORY
@@ -19,11 +21,15 @@ from kelr.errors import BadInputError, OtherClusterError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, SavedLog, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan, PlannedElection
+from kelr.recovery.actor import Actor
+from kelr.recovery.admin_client import AdminClient
+from kelr.recovery.places import state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.rescue.archive import read_head
 from kelr.rescue.known import known_files, leaderless_in
 from kelr.sources.base import Source
+from kelr.sources.ground import MACHINE, Ground
 from kelr.view.output import Output
 from kelr.view.plan_words import disks_at_stake, targets_of
 
@@ -322,6 +328,29 @@ def say_disks(output: Output, plan: Plan, now_ms: int) -> None:
 def another_name(path: Path) -> Path:
     """A name beside the plan's for the next one."""
     return path.with_name(f"{path.stem}-again{path.suffix}")
+
+
+class ChangeTools(TypedDict):
+    """What every function of the library that changes a cluster is given."""
+
+    source: Source
+    hand: AdminClient
+    state_directory: Path
+    ground: Ground
+    who: Actor
+    report: Report
+
+
+def change_tools(session: Session, source: Source) -> ChangeTools:
+    """The same for the session's cluster; `source` may know more of it than the session's own."""
+    return {
+        "source": source,
+        "hand": hand_of(session),
+        "state_directory": state_directory(),
+        "ground": MACHINE,
+        "who": who_changes(session),
+        "report": reporter(session),
+    }
 
 
 def reporter(session: Session) -> Report:

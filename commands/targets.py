@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kelr.errors import UsageError
 from kelr.model import Selection, TopicPartition, parse_target, select
 from kelr.model.numbers import MAX_INT32, whole_number
+
+if TYPE_CHECKING:
+    from kelr.controller import RuleSet
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -66,3 +70,17 @@ def read_ids(flag: str, texts: Sequence[str], what: str = "broker") -> tuple[int
             raise UsageError(f"{flag}: {part[:40]!r} is no {what} id", next_step=f"write, for example, {flag} 1,2")
         found.append(number)
     return tuple(dict.fromkeys(found))
+
+
+def read_rules(name: str) -> RuleSet | None:
+    """The rule set of ``--rules``; None for what the cluster runs. Raises UsageError."""
+    from kelr.controller import rule_set  # noqa: PLC0415 - few commands take it
+
+    if name.lower() == "auto":
+        return None
+    try:
+        return rule_set(name)
+    except ValueError as error:
+        raise UsageError(
+            f"--rules: {error}", next_step="leave --rules out, or write auto, for what the cluster runs"
+        ) from error

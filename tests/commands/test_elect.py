@@ -89,8 +89,8 @@ def carrier(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrier:
     serve(monkeypatch, STATE)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr("kelr.commands.electing.apply_plan", stands_in)
-    monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: None)
-    monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: Actor("ann", "desk"))
+    monkeypatch.setattr("kelr.commands.recovering.hand_of", lambda _: None)
+    monkeypatch.setattr("kelr.commands.recovering.who_changes", lambda _: Actor("ann", "desk"))
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return stands_in
 

@@ -23,9 +23,10 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     holds the most, is down. ``steady:0`` is led by 2 and prefers 3."""
     world = leaderless()
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
-    monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: SimulatedAdminClient(world))
-    monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: WHO)
+    monkeypatch.setattr("kelr.commands.recovering.hand_of", lambda _: SimulatedAdminClient(world))
+    monkeypatch.setattr("kelr.commands.recovering.who_changes", lambda _: WHO)
     monkeypatch.setattr("kelr.commands.electing.MACHINE", world.ground)
+    monkeypatch.setattr("kelr.commands.recovering.MACHINE", world.ground)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return world

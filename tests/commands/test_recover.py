@@ -50,11 +50,11 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
     for module in ("recover_plan", "recover_collect"):
         monkeypatch.setattr(f"kelr.commands.{module}.now_ms", world.clock_ms)
-    for module in ("recover_apply", "recover_verify", "recover_settle"):
+    for module in ("recover_apply", "recover_verify", "recover_settle", "recovering"):
         monkeypatch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
     for module in ("apply", "resume", "undo", "clear_elr"):
         monkeypatch.setattr(f"kelr.recovery.{module}.Timeouts", world.patience)
-    for module in ("recover_apply", "recover_settle"):
+    for module in ("recover_apply", "recovering"):
         monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedAdminClient(world))
         monkeypatch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))

@@ -413,12 +413,13 @@ def test_describe_waits_for_a_cluster_that_is_away_when_it_begins(snapshot: Path
 
 
 LEADERLESS = """
-import kelr.commands.recover_apply as recover_apply
+from kelr.commands import recover_apply, recovering
 from tests.recovery.simulated import WHO, SimulatedAdminClient, SimulatedSource, leaderless
 world = leaderless()
 session.open_source = lambda settings: SimulatedSource(world)
-recover_apply.hand_of = lambda _: SimulatedAdminClient(world)
-recover_apply.who_changes = lambda _: WHO
+for module in (recover_apply, recovering):
+    module.hand_of = lambda _: SimulatedAdminClient(world)
+    module.who_changes = lambda _: WHO
 """
 
 

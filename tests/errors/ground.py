@@ -74,9 +74,9 @@ class Ground:
         world = leaderless()
         self.patch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
         self.patch.setattr("kelr.commands.recover_plan.now_ms", world.clock_ms)
-        for module in ("recover_apply", "recover_settle"):
+        for module in ("recover_apply", "recover_settle", "recovering"):
             self.patch.setattr(f"kelr.commands.{module}.MACHINE", world.ground)
-        for module in ("recover_apply", "recover_settle"):
+        for module in ("recover_apply", "recovering"):
             self.patch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedAdminClient(world))
             self.patch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
         self.patch.setattr("kelr.recovery.apply.Timeouts", world.patience)
