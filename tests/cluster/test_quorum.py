@@ -36,7 +36,7 @@ from kelr.sources.records.batches import BatchRun
 FIRST, SECOND, THIRD = 100, 101, 102
 
 
-@pytest.fixture(params=["4.3.1", "4.4.0"])
+@pytest.fixture(params=[pytest.param("4.3.1", marks=pytest.mark.longer), "4.4.0"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     spec = LabSpec(kafka=request.param, controllers=3, brokers=2, min_isr=1)
@@ -139,10 +139,6 @@ def leader_of(lab: Lab) -> str:
     return lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
 
 
-def start(lab: Lab, node: int) -> None:
-    lab._spawn(node)
-
-
 def rescue(lab: Lab, collections: Sequence[Path], missing: str) -> None:
     """Controller 100 at its old address, made of the best copy, as docs/quorum.md has it."""
     plan, files = str(lab.directory.parent / "plan.json"), list(map(str, collections))
@@ -167,7 +163,7 @@ def grow(lab: Lab, node: int) -> None:
         "kafka-storage.sh", "format", "-t", cluster, "-c", properties, "--no-initial-controllers"
     )
     assert formatted.returncode == 0, formatted.stderr
-    start(lab, node)
+    lab.start_controller(node)
     address = f"{HOST}:{lab.port(FIRST)}"
 
     def added() -> bool:
@@ -211,7 +207,7 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
     assert main(["quorum", "explain", str(collection)]) == 1
     rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
     assert verify(lab, collection) == 1  # nobody leads yet
-    start(lab, FIRST)
+    lab.start_controller(FIRST)
     lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
     assert verify(lab, collection) == 0
     stray = lab.data_directory(1) / "orders-7.5a5f7d6b2f5b4b2d8f2b-stray"
@@ -253,7 +249,7 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(
     assert [one.node for one in assessment.voters] == [FIRST, SECOND, THIRD]
     rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
     alone_in_its_file(lab)
-    start(lab, FIRST)
+    lab.start_controller(FIRST)
     lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
     assert verify(lab, collection) == 0
     create(lab, "after")
@@ -390,7 +386,7 @@ def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
     assert main(["quorum", "plan", str(collection), *voters, "--kafka", lab.spec.kafka, "--out", plan]) == 0
     assert main(["quorum", "apply", plan, str(collection)]) == 0
     for node in (*lab.controllers, *lab.brokers):
-        start(lab, node)
+        lab._spawn(node)
     lab.wait_unfenced(*lab.brokers)
     create(lab, "after")
     address = f"{HOST}:{new[FIRST]}"
