@@ -75,6 +75,7 @@ class Session:
                 raise
             self._source = opened
             self._say_where()
+            self._say_age()
             if self.settings.log_answers:
                 self.output.note(opened.name)
             self._warn()
@@ -181,6 +182,17 @@ class Session:
             cluster = self._source.cluster()
             self.say(f"{self._source.name}: cluster {cluster.cluster_id}, brokers by {cluster.brokers_source}")
 
+    def _say_age(self) -> None:
+        """That a snapshot is old: what it tells is of then, and brokers and logs go on."""
+        taken_ms = None if self.settings.snapshot is None or self._source is None else self._source.taken_at_ms
+        if taken_ms is None or not self.output.format.for_people:
+            return
+        from kelr.engine.words import length_of_time, utc_time  # noqa: PLC0415 - not for kelr --help
+
+        age_ms = now_ms() - taken_ms
+        if age_ms > _OLD_MS:
+            self.output.note(f"{self.settings.snapshot} is of {utc_time(taken_ms)}, {length_of_time(age_ms)} ago")
+
     def _check_cluster_id(self, source: Source) -> None:
         expected = self.settings.cluster_id
         if expected is None or self.settings.saved is not None:
@@ -192,6 +204,10 @@ class Session:
                 next_step="check --bootstrap-server, or correct cluster_id in contexts.toml",
                 code="wrong-cluster",
             )
+
+
+_OLD_MS = 10 * 60 * 1000
+"""A snapshot of longer ago is said to be old."""
 
 
 def _contexts_of(cluster_id: str | None) -> list[str]:

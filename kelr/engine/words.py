@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 
 def ids(replicas: Iterable[int] | None) -> str:
@@ -73,6 +74,11 @@ def read_while_it_ran(replica: int, read_at_ms: int | None) -> str:
         f"the log of broker {replica} was read{when}, while it ran: if only its process has died since, that is what it"
         " holds; if its machine crashed, the end that was not flushed is cut"
     )
+
+
+def utc_time(at_ms: int) -> str:
+    """``2026-08-20 14:03:10 UTC`` for milliseconds since 1970 UTC."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def length_of_time(length_ms: int) -> str:

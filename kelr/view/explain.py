@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from kelr.controller import RULE_SETS
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.loss_words import PROMISE, amount_in_words, where_in_words
 from kelr.engine.recovery.elections import elects_by_unread_logs
-from kelr.engine.words import agree, brokers, former_in_words, in_short, joined, time_of_day
+from kelr.engine.words import agree, brokers, former_in_words, in_short, joined, time_of_day, utc_time
 from kelr.model import (
     LOG_DIRECTORY,
     Advice,
@@ -367,7 +366,7 @@ class Explanation:
         title = f" ({rules.title})" if self.details else ""
         text = (
             f"Rules {decision.rules}{title}. Read {read} of {len(decision.candidates)} logs at"
-            f" {_time(row.taken_at_ms)}.{' Imagined.' if row.assumed else ''}"
+            f" {utc_time(row.taken_at_ms)}.{' Imagined.' if row.assumed else ''}"
         )
         yield from self._lines(styled(text, Style.QUIET))
 
@@ -430,10 +429,6 @@ def explain_view(
     ways = (WAY_COLUMN,) if either_way else ()
     columns = (SHORT_COLUMNS[0], *ways, LEADER_COLUMN, LOSES_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
     return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=_TAIL)
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _elections_document(decision: Decision) -> dict[str, Json]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from kelr.engine.loss_words import loss_in_words
 from kelr.engine.planning import plan_id
+from kelr.engine.words import utc_time
 from kelr.model import Loss
 from kelr.model.plan import Consent, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import BrokerOrder, broker_order, sections
@@ -39,7 +39,8 @@ def plan_markdown(plan: Plan, *, not_known: str = "", commands: Sequence[str] = 
 def _lines(plan: Plan, not_known: str, commands: Sequence[str]) -> Iterator[str]:
     yield f"**Recovery plan `{plan_id(plan)}`** for cluster `{_code(plan.cluster_id or 'unknown')}`"
     yield ""
-    yield f"{_text(totals_in_words(plan))} Made {_time(plan.created_at_ms)}, valid until {_time(plan.expires_at_ms)}."
+    read, until = utc_time(plan.created_at_ms), utc_time(plan.expires_at_ms)
+    yield f"{_text(totals_in_words(plan))} Made of what was read at {read}, valid until {until}."
     if plan.elections:
         yield f"To be carried out {_text(' and '.join(consent_needed(plan)))}."
         yield ""
@@ -129,7 +130,3 @@ def _text(text: str) -> str:
 
 def _code(text: str) -> str:
     return text.replace("`", "")
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

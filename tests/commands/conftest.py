@@ -85,6 +85,7 @@ def snapshot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The incident in a file, in the current directory, so that its name is the same in every run."""
     monkeypatch.chdir(tmp_path)
     write_snapshot(INCIDENT, Path("incident.kelr"))
+    monkeypatch.setattr("kelr.commands.session.now_ms", lambda: INCIDENT.taken_at_ms)  # in the command's own process
     return "incident.kelr"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kelr.engine.words import utc_time
 from kelr.model import ReplicaLog, Snapshot, TopicPartition
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot
@@ -170,3 +171,14 @@ def test_nothing_to_recover_where_nothing_is_seen_is_not_well(
     ran = kelr("recover", *command, "-b", "kafka-1:9092")
     assert "no partition was found: brokers leave topics" in ran.err
     assert "has its leader" not in ran.err
+
+
+def test_an_old_snapshot_is_said_to_be_old(kelr: Kelr, snapshot_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is down and what logs hold is of then; brokers and logs go on."""
+    said = f"{snapshot_file} is of {utc_time(INCIDENT.taken_at_ms)}, 3 days ago\n"
+    for arguments in (("describe",), ("explain",), ("recover", "plan"), ("whatif", "--kill", "1"), ("doctor",)):
+        assert " is of " not in kelr(*arguments, "--snapshot", snapshot_file).err
+        with monkeypatch.context() as later:
+            later.setattr("kelr.commands.session.now_ms", lambda: INCIDENT.taken_at_ms + 3 * 86_400_000)
+            assert kelr(*arguments, "--snapshot", snapshot_file).err.startswith(said)
+            assert " is of " not in kelr(*arguments, "--snapshot", snapshot_file, "-o", "json").err
