@@ -68,7 +68,8 @@ def report(
     no network; it prints well.
 
     Without a target it is about every partition that was in trouble, was planned
-    for, or was changed. The cluster is only read.
+    for or changed, or had elections since --before that may have lost something.
+    The cluster is only read.
 
     Examples:
       kelr report review.html --metadata-log bundle.tar.gz -b kafka-1:9092

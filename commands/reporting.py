@@ -17,8 +17,9 @@ from kelr.commands.topic_errors import sees_any
 from kelr.durable import whole_file
 from kelr.engine.planning import plan_id
 from kelr.errors import BadInputError, ConnectError, NotAuthorizedError, RefusedError, UnsupportedError, UsageError
-from kelr.model import PartitionState, Selection, Target, TopicError, TopicPartition
+from kelr.model import PartitionState, Selection, Target, TopicConfig, TopicError, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
+from kelr.model.rows import topics_of
 from kelr.recovery import audit
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.journal_store import journal_files, open_journals
@@ -37,6 +38,7 @@ from kelr.view.incident.chat import chat
 from kelr.view.incident.figures import figures
 from kelr.view.incident.happenings import weight_of
 from kelr.view.incident.kinds import named
+from kelr.view.incident.losses import losses
 from kelr.view.incident.material import Done, Gap, Light, Look, Material, OpenRun, Planned, Told, Turn
 from kelr.view.incident.pages import html
 from kelr.view.saved import Reported, show_reported
@@ -133,7 +135,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         now = _completed(session, source, now, every, done)
         if before is not None and before_source is not None:
             before = _completed(session, before_source, before, every, None)
-    return Material(
+    material = Material(
         title=wanted.title or _TITLE,
         made_at_ms=now_ms(),
         version=__version__,
@@ -149,6 +151,9 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         commands=_commands(session, wanted),
         advice=_advice(session, now),
     )
+    if wanted.named or before is None or before_source is None:
+        return material
+    return _with_elected(session, material, source, before_source, wanted.selection)
 
 
 # What the cluster is, and was.
@@ -164,6 +169,8 @@ def _decided(
 ) -> Look:
     rows: dict[TopicPartition, Explained] = {}
     errors: list[TopicError] = []
+    topic_ids: dict[str, str] = {}
+    configs: dict[str, TopicConfig] = {}
     taken_at_ms = source.taken_at_ms
     with session.progress("partitions whose logs were asked for") as progress:
         for page in decide_partitions(
@@ -177,10 +184,12 @@ def _decided(
             snapshot = page.snapshot
             taken_at_ms = taken_at_ms or snapshot.taken_at_ms
             errors.extend(snapshot.topic_errors)
+            topic_ids |= {one.topic: one.topic_id for one in snapshot.partitions if one.topic_id is not None}
+            configs |= {topic: snapshot.configs[topic] for topic in topics_of(snapshot.partitions)}
             for decision in page.decisions:
                 at = TopicPartition(decision.topic, decision.partition)
                 rows[at] = Explained(decision, snapshot.taken_at_ms, logs=tuple(snapshot.logs.get(at, ())))
-    return Look(name, taken_at_ms or now_ms(), source.cluster(), rows, tuple(errors))
+    return Look(name, taken_at_ms or now_ms(), source.cluster(), rows, tuple(errors), topic_ids, configs)
 
 
 def _completed(
@@ -196,7 +205,63 @@ def _completed(
     targets = tuple(Target(topic=topic, partitions=tuple(sorted(found))) for topic, found in sorted(by_topic.items()))
     more = _decided(session, source, Selection(targets), done, name=look.name, only_unsafe=False)
     # A partition that is not there any more, or was not yet, is no error of whoever asked for the report.
-    return replace(look, rows={**look.rows, **more.rows})
+    return replace(
+        look,
+        rows={**look.rows, **more.rows},
+        topic_ids={**look.topic_ids, **more.topic_ids},
+        configs={**look.configs, **more.configs},
+    )
+
+
+def _with_elected(
+    session: Session, material: Material, source: Source, before_source: Source, selection: Selection
+) -> Material:
+    """The report with those partitions, too, that were well in both looks and had elections in between which may have
+    lost something."""
+    before, every = material.before, {*material.partitions}
+    assert before is not None
+    elected = {*_elected_between(before_source, source, selection)} - every
+    now = _completed(session, source, material.now, elected, material.done)
+    before = _completed(session, before_source, before, elected, None)
+    with_all = replace(material, partitions=tuple(sorted(every | elected)), now=now, before=before)
+    kept = every | {one.address for one in losses(with_all)}
+    return replace(
+        with_all,
+        partitions=tuple(sorted(kept)),
+        now=_only(now, kept),
+        before=_only(before, kept),
+        advice=_advice(session, now),
+    )
+
+
+def _elected_between(before: Source, now: Source, selection: Selection) -> Iterator[TopicPartition]:
+    """Partitions with elections between two looks that may have lost something, by their leader epochs: not those that
+    went over to another leader in a single step where Kafka may not elect uncleanly."""
+    then = {
+        state.address: (state.leader, state.leader_epoch, state.topic_id)
+        for page in before.pages(selection)
+        for state in page.partitions
+    }
+    single: list[TopicPartition] = []
+    for page in now.pages(selection):
+        for state in page.partitions:
+            leader, epoch, topic_id = then.get(state.address, (None, state.leader_epoch, None))
+            steps = state.leader_epoch - epoch
+            if None not in {topic_id, state.topic_id} and topic_id != state.topic_id:
+                continue
+            if steps > 1:
+                yield state.address
+            elif steps and state.leader != leader:
+                single.append(state.address)
+    topics = {at.topic for at in single}
+    configs = [source.topic_configs(topics) for source in (before, now)] if topics else []
+    for at in single:
+        if any(known.get(at.topic, TopicConfig()).unclean_leader_election is not False for known in configs):
+            yield at
+
+
+def _only(look: Look, kept: Collection[TopicPartition]) -> Look:
+    return replace(look, rows={at: row for at, row in look.rows.items() if at in kept})
 
 
 def _concerned(

@@ -148,6 +148,22 @@ def without_ranges(start: int, end: int, held: Iterable[tuple[int, int]]) -> lis
     return [(first, last) for first, last in rest if last > first]
 
 
+def committed_and_gone(then: ReplicaLog, now: ReplicaLog, *, by_epochs: bool) -> tuple[int, int] | None:
+    """Offsets `[start, end)` that were committed by the high watermark of a log, and that the log of who leads later
+    does not hold; None: none are known. What was deleted on purpose in between, and truncated then, is among them.
+
+    Args:
+        then: a log that held everything below its high watermark.
+        now: the leader's, read later, of the same topic id.
+        by_epochs: compare the leader epochs of both, too. False where a log may not show all of its own, since the
+            cleaner has left no record of one, or remote storage alone has it: only what is beyond its end is gone then.
+    """
+    end = min(then.high_watermark or 0, then.log_end)
+    agreed = agreement(then, now) if by_epochs else None
+    start = max(now.log_end if agreed is None else agreed, then.log_start or 0, now.log_start or 0)
+    return (start, end) if start < end else None
+
+
 def records_of(log: ReplicaLog, first: int = 0, below: int | None = None) -> frozenset[tuple[int, int, int]]:
     """What a log holds from an offset on, as (epoch, first offset, end offset)."""
     found = []

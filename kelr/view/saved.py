@@ -85,7 +85,9 @@ def reported_view() -> View[Reported]:
         (
             column("file", "FILE", "string", "The file that was written."),
             number("partitions", "PARTITIONS", "How many partitions it is about."),
-            number("affected", "AFFECTED", "How many of them were in trouble, planned for or changed."),
+            number(
+                "affected", "AFFECTED", "How many of them were in trouble, planned for or changed, or lost something."
+            ),
             column(
                 "leaderless",
                 "LEADERLESS",

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kelr.model import Snapshot
+from kelr.model import BrokerStatus, EpochEnd, PartitionState, ReplicaLog, Snapshot
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
 from kelr.recovery.places import state_directory
 from kelr.sources.snapshot_file import write_snapshot
 from tests.commands.conftest import Kelr
-from tests.incident import CLUSTER_ID, INCIDENT
+from tests.incident import CLUSTER_ID, INCIDENT, ORDERS_ID
 from tests.told_log import LOG, write_told_log
 
 
@@ -83,6 +83,77 @@ def test_a_page_from_two_snapshots(kelr: Kelr, tmp_path: Path, then: Path, after
     assert "2 would truncate 19 offsets (116..134) to follow 3." in text
     assert "orders:1 has no leader (leader epoch 2) and waits for broker 1." in text
     assert f"kelr report {page} --before {then} --snapshot {after}" in text
+
+
+def log(replica: int, current: int, *lineage: tuple[int, int], high_watermark: int | None = None) -> ReplicaLog:
+    ends = tuple(EpochEnd(*one) for one in lineage)
+    end = ends[-1].end_offset
+    return ReplicaLog(
+        replica, end, ends[-1].epoch, current, end if high_watermark is None else high_watermark, 0, lineage=ends
+    )
+
+
+def well(partition: int, leader: int, epoch: int) -> PartitionState:
+    replicas = isr = (1, 2, 3)
+    return PartitionState("orders", partition, leader, epoch, replicas, isr, (), (), topic_id=ORDERS_ID)
+
+
+def logs_of(*partitions: tuple[PartitionState, tuple[tuple[int, int], ...]]) -> Snapshot:
+    """A healthy cluster with three live brokers."""
+    brokers = tuple(replace(one, status=BrokerStatus.LIVE) for one in INCIDENT.cluster.brokers)
+    logs = {
+        state.address: tuple(log(replica, state.leader_epoch, *lineage) for replica in state.replicas)
+        for state, lineage in partitions
+    }
+    states = tuple(state for state, _ in partitions)
+    return replace(INCIDENT, cluster=replace(INCIDENT.cluster, brokers=brokers), partitions=states, logs=logs)
+
+
+def test_partitions_that_were_well_in_both_looks_and_had_elections_in_between_are_told_of(
+    kelr: Kelr, tmp_path: Path
+) -> None:
+    """All three brokers lost power between the looks, and 30 committed offsets with it; the report said "No partition
+    was found in trouble" of 0 partitions."""
+    held = ((0, 50),)
+    then = logs_of(*((well(number, 1, 0), held) for number in range(5)))
+    # Lost 20..49; lost them and went on; had a leader moved there and back; moved in one step; nothing happened.
+    later = logs_of(
+        (well(0, 3, 4), ((0, 20),)),
+        (well(1, 3, 4), ((0, 20), (4, 90))),
+        (well(2, 1, 2), ((0, 60),)),
+        (well(3, 2, 1), held),
+        (well(4, 1, 0), held),
+    )
+    files = (
+        saved(then, tmp_path / "a.kelr"),
+        saved(replace(later, taken_at_ms=then.taken_at_ms + 9), tmp_path / "b.kelr"),
+    )
+    page = tmp_path / "page.html"
+    ran = kelr("report", str(page), "--before", str(files[0]), "--snapshot", str(files[1]), "-o", "json")
+    found = json.loads(ran.out)["items"][0]
+    assert (found["partitions"], found["affected"], found["lost"]["committed"]) == (3, 2, [60, None])
+    text = words(page)
+    assert "2 partitions were affected, as far as is known without a metadata log: orders:0-1." in text
+    assert "1 more partition had elections that may have lost something: orders:2." in text
+    assert "Committed offsets lost: UNKNOWN, at least 60." in text
+    assert "committed in the earlier look, and not in the log of 3, which leads now: 20..49" in text
+    assert "No partition was found in trouble" not in text
+
+
+def test_a_single_step_to_another_leader_is_told_of_where_kafka_may_elect_uncleanly(kelr: Kelr, tmp_path: Path) -> None:
+    for unclean, partitions in ((False, 0), (True, 1), (None, 1)):
+        configs = {"orders": replace(INCIDENT.configs["orders"], unclean_leader_election=unclean)}
+        then, later = (
+            replace(logs_of((well(0, leader, leader), ((0, 50),))), configs=configs, taken_at_ms=leader)
+            for leader in (1, 2)
+        )
+        files = saved(then, tmp_path / f"a{unclean}"), saved(later, tmp_path / f"b{unclean}")
+        page = tmp_path / f"{unclean}.md"
+        ran = kelr("report", str(page), "--before", str(files[0]), "--snapshot", str(files[1]), "-o", "json")
+        assert json.loads(ran.out)["items"][0]["partitions"] == partitions
+        words_of_it = page.read_text()
+        assert ("In neither look was a partition in trouble." in words_of_it) is True
+        assert ("1 partition had elections that may have lost something: orders:0." in words_of_it) == bool(partitions)
 
 
 def test_snapshots_the_wrong_way_round_are_refused(kelr: Kelr, tmp_path: Path, then: Path, after: Path) -> None:

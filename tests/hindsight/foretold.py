@@ -27,11 +27,13 @@ from kelr.model import (
     Method,
     PartitionState,
     PlannedElection,
+    ReplicaLog,
     Snapshot,
     TopicPartition,
 )
 from kelr.model.checkup import Finding
 from kelr.model.described import Described
+from kelr.simulation import Acks
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.figures import Figures, figures
 from kelr.view.incident.material import Look, Material
@@ -274,29 +276,83 @@ class _Leaders:
 def _reports(
     world: World, sight: Sight, snapshot: Snapshot, decisions: Sequence[Decision], truth: Mapping[TopicPartition, Truth]
 ) -> Iterator[Judged]:
-    """A report of two looks: nothing is done for ten minutes, or somebody elects uncleanly with the stock tool and all
-    brokers are brought back."""
+    """A report of two looks, with each of `_MEANWHILE` between them."""
     before = _look("before", snapshot, decisions)
-    for elects in (False, True):
+    for happens in _MEANWHILE:
         fork = world.fork()
         leaders = _Leaders(fork)
-        if elects:
-            fork.running.ask(events.LeadersElected(Election.UNCLEAN))
-            everyone_back(fork)
-        else:
-            fork.wait(TEN_MINUTES_MS)
+        happens(fork)
         leaders.end()
         later = observed(fork, sight)
         now = _look("now", later, decide_all(later, rules_asked_for(fork)))
         told = figures(_material(before, now))
         yield from _standings(world, fork, sight, snapshot, told)
         yield from _times(snapshot, told, leaders)
-        yield from _losses(snapshot, told, fork, truth)
+        yield from _losses(snapshot, told, fork, truth, _shown(world, fork, snapshot, later))
+
+
+def _nothing_is_done(fork: World) -> None:
+    fork.wait(TEN_MINUTES_MS)
+
+
+def _somebody_elects(fork: World) -> None:
+    """Uncleanly with the stock tool, and all brokers are brought back."""
+    fork.running.ask(events.LeadersElected(Election.UNCLEAN))
+    everyone_back(fork)
+
+
+def _power_fails(fork: World) -> None:
+    """Of all brokers that run: each log loses its tail, all come back, and producers go on."""
+    for broker in {*fork.setup.brokers} - fork.down:
+        fork.kill(broker)
+        for at in fork.partitions:
+            log = fork.logs(at).logs.get(broker)
+            if log is not None:
+                fork.cut(broker, at, log.end - len(log.records) // 3)
+    fork.wait()
+    everyone_back(fork)
+    for at in fork.partitions:
+        fork.produce(at, 10, Acks.ALL)
+    fork.wait()
+
+
+_MEANWHILE = (_nothing_is_done, _somebody_elects, _power_fails)
+
+
+def _shown(world: World, fork: World, earlier: Snapshot, later: Snapshot) -> Mapping[TopicPartition, int]:
+    """How many records the two looks show to be lost: below the high watermark that the leader of the earlier one
+    answered, and not in the log that the leader of the later one answered with. Of topics whose ids both tell, and
+    whose logs show all epochs."""
+    found = {}
+    now = {state.address: state for state in later.partitions}
+    for state in earlier.partitions:
+        at, config = state.address, earlier.configs[state.topic]
+        if (
+            config.cleanup_policy != ("delete",)
+            or state.topic_id is None
+            or later.configs[at.topic].cleanup_policy is None
+        ):
+            continue
+        then, leads = _answer(earlier, at, state.leader), _answer(later, at, now[at].leader)
+        if then is None or leads is None or leads.current_leader_epoch != now[at].leader_epoch:
+            continue
+        log, leading = world.logs(at).logs[then.replica], fork.logs(at).logs[leads.replica]
+        below = {record.id for record in log.records[: (then.high_watermark or 0) - log.start]}
+        found[at] = len(below - leading.ids - fork.logs(at).ledger.deleted)
+    return found
+
+
+def _answer(snapshot: Snapshot, at: TopicPartition, replica: int | None) -> ReplicaLog | None:
+    answers = (one for one in snapshot.logs.get(at, ()) if isinstance(one, ReplicaLog) and one.lineage is not None)
+    return next((one for one in answers if one.replica == replica), None)
 
 
 def _look(name: str, snapshot: Snapshot, decisions: Sequence[Decision] | Iterator[Decision]) -> Look:
-    rows = {TopicPartition(one.topic, one.partition): Explained(one, snapshot.taken_at_ms) for one in decisions}
-    return Look(name, snapshot.taken_at_ms, snapshot.cluster, rows)
+    at_ms, logs = snapshot.taken_at_ms, snapshot.logs
+    by_address = ((TopicPartition(one.topic, one.partition), one) for one in decisions)
+    rows = {at: Explained(one, at_ms, logs=tuple(logs.get(at, ()))) for at, one in by_address}
+    ids = {state.topic: state.topic_id for state in snapshot.partitions if state.topic_id is not None}
+    return Look(name, at_ms, snapshot.cluster, rows, topic_ids=ids, configs=snapshot.configs)
 
 
 def _material(before: Look, now: Look) -> Material:
@@ -317,8 +373,10 @@ def _standings(world: World, fork: World, sight: Sight, snapshot: Snapshot, told
         for at, one in moment.partitions.items()
         if _leaderless(moment, one) or _under(moment, one)
     }
+    lost = {one.address for one in told.lost if one.of_all.at_least}
     claim = _claim(Kind.REPORT, snapshot, told.affected, f"affected: {told.affected}")
-    yield Judged(claim, Verdict.RIGHT if truly == {*told.affected} else Verdict.WRONG, f"they were {sorted(truly)}")
+    right = truly | lost == {*told.affected}
+    yield Judged(claim, Verdict.RIGHT if right else Verdict.WRONG, f"they were {sorted(truly)}, {sorted(lost)} lost")
 
 
 def _times(snapshot: Snapshot, told: Figures, leaders: _Leaders) -> Iterator[Judged]:
@@ -333,8 +391,18 @@ def _times(snapshot: Snapshot, told: Figures, leaders: _Leaders) -> Iterator[Jud
     yield Judged(claim, Verdict.RIGHT if right else Verdict.WRONG, str(leaders.longest))
 
 
-def _losses(snapshot: Snapshot, told: Figures, fork: World, truth: Mapping[TopicPartition, Truth]) -> Iterator[Judged]:
-    """What the elections between the two looks lost; of a partition that is not named, nothing committed."""
+def _losses(
+    snapshot: Snapshot,
+    told: Figures,
+    fork: World,
+    truth: Mapping[TopicPartition, Truth],
+    shown: Mapping[TopicPartition, int],
+) -> Iterator[Judged]:
+    """What the elections between the two looks lost; of a partition that is not named, nothing committed.
+
+    Args:
+        shown: so many the looks themselves show to be lost, at least.
+    """
     for at, state in sorted(fork.partitions.items()):
         lost = [one for one in told.lost if one.address == at]
         words = "; ".join(f"{one.grade} {one.committed} {one.total} {one.basis}" for one in lost) or "nothing is said"
@@ -344,6 +412,9 @@ def _losses(snapshot: Snapshot, told: Figures, fork: World, truth: Mapping[Topic
             yield Judged(claim, Verdict.OPEN, "nobody leads")
             continue
         gone = was.held - fork.logs(at).logs[state.leader].ids
+        if sum(one.of_committed.at_least for one in lost) < shown.get(at, 0):
+            yield Judged(claim, Verdict.WRONG, f"the looks show {shown[at]} committed records lost")
+            continue
         yield _judged_loss(claim, lost, gone, gone & was.promised, was)
 
 

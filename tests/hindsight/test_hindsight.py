@@ -331,6 +331,11 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
         ),
         Kind.REPORT_LOST,
     ),
+    "what the two looks show to be gone is not seen": (
+        "kelr.view.incident.losses._gone",
+        lambda *_: None,
+        Kind.REPORT_LOST,
+    ),
     "what was saved was lost, all of it": (
         "kelr.engine.planning.saved._lacked",
         lambda parts, *_: parts,

@@ -22,9 +22,11 @@ from kelr.model import (
     METADATA_FEATURE,
     Bounds,
     Cluster,
+    EpochEnd,
     Features,
     LossCertainty,
     PartitionState,
+    ReplicaLog,
     Snapshot,
     TopicPartition,
 )
@@ -34,7 +36,7 @@ from kelr.replay.records import At
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.bands import bands
 from kelr.view.incident.chat import LONGEST, chat
-from kelr.view.incident.figures import affected, figures
+from kelr.view.incident.figures import figures
 from kelr.view.incident.happenings import timeline
 from kelr.view.incident.kinds import kinds, named
 from kelr.view.incident.log_drawing import draw_logs
@@ -331,6 +333,102 @@ def test_one_step_from_a_healthy_leader_to_another_is_clean_where_kafka_may_not_
     assert losses(material(look(led(2, 5)), before=healthy(unclean=True))) == ()
 
 
+def read(one: Look, topic_id: str | None = "an id", policy: str = "delete", **logs: Any) -> Look:
+    """The look with these logs of orders:1, by the replica's name, such as ``r2``: each with its lineage and, perhaps,
+    a high watermark and a log start."""
+    row = one.rows[ONE]
+    found = tuple(
+        ReplicaLog(
+            int(name[1:]),
+            lineage[-1][1],
+            lineage[-1][0],
+            row.decision.leader_epoch,
+            more.get("hw", lineage[-1][1]),
+            more.get("start", 0),
+            lineage=tuple(EpochEnd(*part) for part in lineage),
+        )
+        for name, (lineage, more) in logs.items()
+    )
+    config = replace(INCIDENT.configs["orders"], cleanup_policy=(policy,))
+    ids = {} if topic_id is None else {"orders": topic_id}
+    rows = {ONE: replace(row, logs=found)}
+    return replace(one, rows=rows, topic_ids=ids, configs={"orders": config})
+
+
+LED_THEN = read(healthy(), r2=([(0, 40), (4, 60)], {"hw": 50}), r3=([(0, 40), (4, 50)], {}))
+
+
+def gone(now: Look, before: Look = LED_THEN, **more: Any) -> tuple[int, int | None] | None:
+    """Committed offsets lost, at least and at most; None: no loss is told of."""
+    found = losses(material(now, before=before, **more))
+    known = lost_in_all(found).committed
+    return (known.at_least, known.at_most) if found else None
+
+
+@pytest.mark.parametrize(
+    ("lineage", "more", "least"),
+    [
+        ([(0, 30)], {}, 20),
+        ([(0, 30), (8, 900)], {}, 20),  # and producers went on
+        ([(8, 900)], {}, 50),
+        ([(0, 40), (4, 50), (8, 51)], {}, 0),
+        ([(8, 900)], {"start": 45}, 5),  # deleted since, or lost: not known
+        ([(8, 900)], {"start": 70}, 0),
+    ],
+)
+def test_what_was_committed_in_the_earlier_look_and_is_not_in_the_leaders_log_is_lost(
+    lineage: list[tuple[int, int]], more: dict[str, int], least: int
+) -> None:
+    now = look(led(3, 8))
+    assert gone(read(now, r3=(lineage, more))) == (least, None)
+    # Of another topic of that name nothing is compared, and without its log nothing is known.
+    assert gone(read(now, topic_id=None, r3=(lineage, more))) == (0, None)
+    assert gone(read(now, topic_id="another", r3=(lineage, more))) is None
+    assert gone(read(now, r2=(lineage, more))) == (0, None)
+    # A compacted log may not show all its epochs: what is beyond its end is gone all the same.
+    beyond = max(0, 50 - lineage[-1][1])
+    assert gone(read(now, policy="compact", r3=(lineage, more))) == (beyond, None)
+
+
+def test_that_offsets_are_gone_outweighs_what_else_tells_of_the_elections() -> None:
+    cut = read(look(led(2, 5)), r2=([(0, 30)], {}))
+    assert gone(read(look(led(2, 5)), r2=([(0, 40), (4, 60)], {}))) is None
+    assert gone(cut) == (20, None)
+    # A metadata log of clean elections alone: somebody was elected as a member and had lost its disk.
+    quiet = Told("a log", healthy().taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
+    assert gone(cut, told=quiet) == (20, None)
+    made = material(cut, before=LED_THEN, told=quiet)
+    assert "clean" not in loss_sentence(made, figures(made))
+    # Two elections, one of which is counted: both together lost no less.
+    counted = audited(loss={"grade": "bounded", "committed": [4, 4], "total": [19, 19], "unheard": []})
+    done = Done("a", (counted,))
+    assert gone(cut, done=done) == (20, None)
+    older = Done("a", (replace(counted, at_ms=LED_THEN.taken_at_ms - 1),))
+    assert gone(cut, done=older) == (24, None)
+    affected = figures(material(cut, before=LED_THEN)).affected
+    assert affected == (ONE,)
+
+
+def test_who_was_elected_may_have_lost_its_tail_after_the_earlier_look() -> None:
+    """Counted between the logs of before: 0. All brokers lost power since, and the one that was elected its tail."""
+    then = read(THEN, r3=([(0, 116)], {}), r2=([(0, 116)], {}), r1=([(0, 116)], {}))
+    then = look(replace(INCIDENT, partitions=(LEADERLESS,), logs={ONE: then.rows[ONE].logs}), THEN.taken_at_ms)
+    whole = read(look(led(3, 3)), None, r3=([(0, 116), (3, 120)], {}))
+    (found,) = losses(material(whole, before=then))
+    assert (found.of_all, "is not shown" in found.basis) == (Bounds(0, 0), False)
+    for logs in ({"r3": ([(0, 115), (3, 120)], {})}, {}):
+        (found,) = losses(material(read(look(led(3, 3)), None, **logs), before=then))
+        assert (found.grade, found.of_all) == (LossCertainty.UNKNOWN, Bounds(0))
+        assert "That 3 still held all of its log when it was elected is not shown" in found.basis
+
+
+def test_of_a_topic_that_was_made_anew_no_epochs_are_compared() -> None:
+    before = replace(THEN, topic_ids={"orders": "one"})
+    (found,) = losses(material(replace(look(led(3, 3)), topic_ids={"orders": "another"}), before=before))
+    assert (found.grade, found.committed) == (LossCertainty.UNKNOWN, None)
+    assert found.basis == "the topic was deleted, and another one made under its name"
+
+
 def test_who_was_elected_is_known_from_each_source() -> None:
     decision = THEN.rows[ONE].decision
     assert elected_since(material(look(led(3, 9)), done=Done("a", (audited(),))), decision) == 3
@@ -414,9 +512,9 @@ def test_partitions_that_came_to_other_leaders_have_stories_of_their_own() -> No
 
 def test_affected_are_those_with_a_reason() -> None:
     healthy = look(replace(INCIDENT, partitions=(INCIDENT.partitions[0],)))
-    assert affected(material(healthy)) == ()
+    assert figures(material(healthy)).affected == ()
     record = replace(audited(), partition=0)
-    assert affected(material(healthy, done=Done("a", (record,)))) == (TopicPartition("orders", 0),)
+    assert figures(material(healthy, done=Done("a", (record,)))).affected == (TopicPartition("orders", 0),)
 
 
 # The page.

@@ -27,6 +27,7 @@ __all__ = [
     "Lost",
     "LostInAll",
     "accepted_in_words",
+    "at_least",
     "certain",
     "counted",
     "elected_by",
@@ -295,6 +296,11 @@ def raised(found: Lost, records: int) -> Lost:
     were = agree(records, "was", "were")
     basis = f"{found.basis}; {plural(records, 'record')} that its log had lost {were} produced again"
     return replace(_at_least(found, records), basis=basis)
+
+
+def at_least(found: Lost, committed: int, why: str) -> Lost:
+    """The loss where so many committed offsets are known to be gone, whatever was counted."""
+    return replace(_at_least(found, committed, committed), basis=f"{found.basis}; {why}")
 
 
 def with_saved(found: Lost, saved: SavedOfLoss) -> Lost:

@@ -31,7 +31,10 @@ class Figures:
     """What is known of the incident, in numbers. None is not known, and never 0."""
 
     affected: tuple[TopicPartition, ...]
-    """In trouble in some look, or by the metadata log, or changed or planned for by kelr."""
+    """In trouble in some look, or by the metadata log, or changed or planned for by kelr, or known to have lost
+    something."""
+    unsure: tuple[TopicPartition, ...]
+    """Others, with elections that may have lost something."""
     unseen: tuple[TopicPartition, ...]
     """Of the report, and not in the newest look."""
     leaderless: tuple[TopicPartition, ...]
@@ -69,8 +72,10 @@ def figures(material: Material) -> Figures:
     told = material.told
     elections = None if material.done is None else tuple(_elections(material))
     again = replayed(material)
+    concerned = _affected(material, found)
     return Figures(
-        affected=affected(material),
+        affected=concerned,
+        unsure=tuple(sorted({one.address for one in found}.difference(concerned))),
         unseen=unseen,
         leaderless=now.leaderless,
         others=len(set(now.in_trouble) - set(now.leaderless)),
@@ -91,9 +96,10 @@ def is_whole(look: Look) -> bool:
     return look.cluster.controller_silence is None and look.saw_any and not look.errors
 
 
-def affected(material: Material) -> tuple[TopicPartition, ...]:
-    """Partitions that were in trouble in some look, or by the metadata log, or that kelr changed or planned for."""
-    found: set[TopicPartition] = set(material.now.in_trouble)
+def _affected(material: Material, lost: Sequence[Lost]) -> tuple[TopicPartition, ...]:
+    """Partitions that were in trouble in some look, or by the metadata log, or that kelr changed or planned for, or
+    that are known to have lost something."""
+    found = {*material.now.in_trouble, *(one.address for one in lost if one.of_all.at_least)}
     if material.before is not None:
         found |= set(material.before.in_trouble)
     if material.told is not None:

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kelr.engine.logs import KnownLogs, agreement, committed_and_gone
 from kelr.engine.planning.lost import (
     ORDER,
     Elected,
     Lost,
     accepted_in_words,
+    at_least,
     certain,
     counted,
     elected_by,
@@ -26,12 +28,23 @@ from kelr.engine.planning.lost import (
 )
 from kelr.engine.planning.saved import before_recorded, saved_of
 from kelr.engine.words import joined
-from kelr.model import Bounds, Decision, ElectionType, Loss, LossCertainty, SavedLog, Situation, TopicPartition
+from kelr.model import (
+    Bounds,
+    Decision,
+    ElectionType,
+    Loss,
+    LossCertainty,
+    ReplicaLog,
+    SavedLog,
+    Situation,
+    TopicConfig,
+    TopicPartition,
+)
 from kelr.model.audit import AuditRecord
 from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.explain_columns import Explained
-from kelr.view.incident.material import Material
+from kelr.view.incident.material import Look, Material
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,19 @@ def _run(row: AuditRecord) -> tuple[object, ...]:
 
 _READ_WITHIN_MS = 60_000
 """A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""
+
+
+def tells_of_all(material: Material) -> bool:
+    """Whether a partition that was in trouble between the looks and is well again would be known of: the looks and
+    kelr's own audit log know nothing of what others mended, or Kafka by itself."""
+    told, before = material.told, material.before
+    return (
+        told is not None
+        and (before is None or told.begins_ms <= before.taken_at_ms)
+        and told.ends_ms + _READ_WITHIN_MS >= material.now.taken_at_ms
+    )
+
+
 _FROM_THE_ISR = (
     "metadata log: elected from the ISR, which without ELR proves nothing: who restarted uncleanly stays in it"
 )
@@ -89,8 +115,85 @@ def losses(material: Material) -> tuple[Lost, ...]:
         recorded = rows.get(address, [])
         saved = () if material.done is None else material.done.saved.get(address, ())
         here = [*(_recorded(row, saved) for row in recorded), *_unrecorded(material, address, recorded)]
-        found += _with_replayed(here, address, again.get(address, 0))
+        found += _with_replayed(_with_gone(here, material, address), address, again.get(address, 0))
     return tuple(found)
+
+
+def _with_gone(found: list[Lost], material: Material, address: TopicPartition) -> list[Lost]:
+    """The losses of one partition; what was committed in the earlier look, and is not in the log that leads now, was
+    lost between them, whatever was counted."""
+    before, gone = material.before, _gone(material, address)
+    if before is None or gone is None:
+        return found
+    start, end = gone
+    leader = material.now.rows[address].decision.leader
+    what = f"committed in the earlier look, and not in the log of {leader}, which leads now: {start:,}..{end - 1:,}"
+    between = [one for one in found if one.at_ms is None or one.at_ms >= before.taken_at_ms]
+    missing = end - start - sum(one.of_committed.at_least for one in between)
+    if missing <= 0:
+        return found
+    if not between:
+        least = Bounds(end - start)
+        return [*found, Lost(address, leader, LossCertainty.UNKNOWN, least, least, f"two looks: {what}")]
+    last = max(between, key=lambda one: one.of_committed.at_most is None)
+    return [one if one is not last else at_least(one, one.of_committed.at_least + missing, what) for one in found]
+
+
+def _gone(material: Material, address: TopicPartition) -> tuple[int, int] | None:
+    """Offsets `[start, end)` that were committed in the earlier look, and that the leader's log does not hold in the
+    newest; None: none are known."""
+    before, now = material.before, material.now
+    if before is None or before.taken_at_ms >= now.taken_at_ms or _same_topic(material, address) is not True:
+        return None
+    then, leading = before.rows.get(address), _leading(now, address)
+    if then is None or leading is None:
+        return None
+    was, held = then.decision, _logs(then, then.decision.replicas)
+    # Who was not in sync may have held what an unclean election gave up before.
+    best = held.best if was.leader is None else held.ranked.get(was.leader) or held.best_of(was.isr)
+    if best is None:
+        return None
+    configs = [look.configs.get(address.topic, TopicConfig()) for look in (before, now)]
+    by_epochs = all(one.cleanup_policy == ("delete",) and not one.remote_storage for one in configs)
+    start, end = committed_and_gone(best, leading, by_epochs=by_epochs) or (0, 0)
+    start = max(start, held.deleted_below(best.replica))
+    return (start, end) if start < end else None
+
+
+def _leading(now: Look, address: TopicPartition) -> ReplicaLog | None:
+    """The log of who leads in the newest look; None: it was not read, or before it led."""
+    row = now.rows.get(address)
+    leader = None if row is None else row.decision.leader
+    if row is None or leader is None:
+        return None
+    log = _logs(row, [leader]).heard.get(leader)
+    return log if log is not None and log.current_leader_epoch == row.decision.leader_epoch else None
+
+
+def _held_on(material: Material, address: TopicPartition, elected: int) -> bool:
+    """Whether who was elected had lost nothing since the earlier look: the log that leads now goes on from all that it
+    held there."""
+    then = None if material.before is None else material.before.rows.get(address)
+    leading = _leading(material.now, address)
+    held = None if then is None else _logs(then, then.decision.replicas).ranked.get(elected)
+    if held is None or leading is None or _same_topic(material, address) is False:
+        return False
+    agreed = agreement(held, leading)
+    return agreed is not None and agreed >= held.log_end
+
+
+def _logs(row: Explained, replicas: Sequence[int]) -> KnownLogs:
+    """What these replicas' logs held at a look, without answers from before its leader epoch."""
+    epoch = row.decision.leader_epoch
+    logs = [one for one in row.logs if isinstance(one, ReplicaLog) and one.replica in replicas]
+    stale = {one.replica for one in logs if one.current_leader_epoch is not None and one.current_leader_epoch < epoch}
+    return KnownLogs({one.replica: one for one in logs if one.replica not in stale})
+
+
+def _same_topic(material: Material, address: TopicPartition) -> bool | None:
+    """Whether both looks are of one topic, and not of one that was made anew under its name; None: not known."""
+    ids = {None if look is None else look.topic_ids.get(address.topic) for look in (material.before, material.now)}
+    return None if None in ids else len(ids) == 1
 
 
 def _with_replayed(found: list[Lost], address: TopicPartition, records: int) -> list[Lost]:
@@ -160,12 +263,18 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
     """Elections that kelr did not carry out, or not on this machine."""
     known = {(_number(row.after.get("leader")), _number(row.after.get("leader_epoch"))) for row in recorded}
     before = None if material.before is None else material.before.rows.get(address)
+    if _same_topic(material, address) is False:
+        # Epochs of two topics are not compared.
+        if before is not None and before.decision.leader is None:
+            basis = "the topic was deleted, and another one made under its name"
+            yield Lost(address, None, LossCertainty.UNKNOWN, None, None, basis)
+        before = None
     summary = None if material.told is None else material.told.summaries.get(address)
     unsafe = () if summary is None else summary.unsafe
     for entry in unsafe:
         leader = entry.election.leader if entry.election is not None else None
         if entry.after is None or (leader, entry.after.leader_epoch) not in known:
-            yield _by_log(entry, None if before is None else before.decision)
+            yield _by_log(material, entry, None if before is None else before.decision)
     if before is not None:
         yield from _before_the_records(material, before, summary, recorded)
     now = material.now.rows.get(address)
@@ -177,12 +286,12 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
     waited = before.decision if before is not None and before.decision.leader is None else None
     told_to = _told_to(summary, recorded)
     if told_to is not None and told_to < now.decision.leader_epoch:
-        yield _after_the_records(waited, now.decision, told_to)
+        yield _after_the_records(material, waited, now.decision, told_to)
     elif waited is not None and not unsafe and not recorded:
         if before is not None and _covers(material, summary, before.taken_at_ms):
             yield _of_members(material, waited, now.decision)
         else:
-            yield _between(waited, now.decision)
+            yield _between(material, waited, now.decision)
     elif before is not None and not unsafe and not recorded and not _led_on(before.decision, now.decision):
         yield from _while_it_was_led(material, before, now.decision, summary)
 
@@ -228,7 +337,7 @@ def _of_members(material: Material, waited: Decision, now: Decision) -> Lost:
     if elr_is_on(material):
         basis = "metadata log: every election in its time was of a member of ISR or ELR"
         return Lost(address, now.leader, LossCertainty.PROVEN_NONE, Bounds(0, 0), None, basis)
-    found = _between(waited, now)
+    found = _between(material, waited, now)
     return replace(found, basis=f"{_FROM_THE_ISR}. {sentence(found.basis)}")
 
 
@@ -266,10 +375,10 @@ def _while_it_was_led(
 ) -> Iterator[Lost]:
     """It was led, and has had elections since: of a replica that was behind, perhaps."""
     told = material.told
-    reaches = told is not None and told.begins_ms <= before.taken_at_ms
-    if summary is None:
-        # The metadata log tells of all that had no leader, or an election that is not sure to have been clean.
-        reaches = reaches and told is not None and told.ends_ms + _READ_WITHIN_MS >= material.now.taken_at_ms
+    # The metadata log tells of all that had no leader, or an election that is not sure to have been clean.
+    reaches = tells_of_all(material) or (
+        summary is not None and told is not None and told.begins_ms <= before.taken_at_ms
+    )
     if reaches and elr_is_on(material):
         return
     was, epoch = before.decision.leader, before.decision.leader_epoch
@@ -283,10 +392,10 @@ def _while_it_was_led(
     yield Lost(TopicPartition(now.topic, now.partition), now.leader, LossCertainty.UNKNOWN, None, None, basis)
 
 
-def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> Lost:
+def _after_the_records(material: Material, waited: Decision | None, now: Decision, told_to: int) -> Lost:
     """Who leads now came to it after the metadata log and the audit log end: they prove nothing of that."""
     if waited is not None and now.leader_epoch == waited.leader_epoch + 1:
-        return _between(waited, now)
+        return _between(material, waited, now)
     basis = (
         f"nothing tells of what came after leader epoch {told_to}; it is {now.leader_epoch} now. A metadata log up to"
         " now would tell"
@@ -294,7 +403,7 @@ def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> 
     return Lost(TopicPartition(now.topic, now.partition), now.leader, LossCertainty.UNKNOWN, None, None, basis)
 
 
-def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
+def _by_log(material: Material, entry: PartitionEntry, before: Decision | None) -> Lost:
     """An election that the metadata log tells of, and that is not sure to have been clean."""
     election, at_ms = entry.election, entry.at.timestamp_ms
     leader = None if election is None else election.leader
@@ -310,10 +419,10 @@ def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
         reason = "what the logs held then is not known"
         return Lost(entry.address, leader, LossCertainty.UNKNOWN, None, None, f"metadata log: {kind}; {reason}", at_ms)
     basis = f"metadata log: {kind}; counted between the logs of the earlier snapshot. {found.reason}"
-    return _counted(entry.address, leader, found, basis, at_ms)
+    return replace(_counted(material, entry.address, leader, found, basis), at_ms=at_ms)
 
 
-def _between(before: Decision, now: Decision) -> Lost:
+def _between(material: Material, before: Decision, now: Decision) -> Lost:
     """Leaderless in the earlier snapshot and led now, and nothing tells how that came."""
     address = TopicPartition(now.topic, now.partition)
     if now.leader_epoch != before.leader_epoch + 1:
@@ -324,12 +433,17 @@ def _between(before: Decision, now: Decision) -> Lost:
         basis = f"two snapshots: {now.leader} was not live in the earlier one; whether it came back whole is not known"
         return Lost(address, now.leader, LossCertainty.UNKNOWN, None, None, basis)
     basis = f"two snapshots with one election between them; counted between the logs of the earlier one. {found.reason}"
-    return _counted(address, now.leader, found, basis)
+    return _counted(material, address, now.leader, found, basis)
 
 
-def _counted(address: TopicPartition, leader: int | None, loss: Loss, basis: str, at_ms: int | None = None) -> Lost:
+def _counted(material: Material, address: TopicPartition, leader: int | None, loss: Loss, basis: str) -> Lost:
+    """A loss by the logs of the earlier look: a lower bound, unless who was elected is seen to have held on to all that
+    it held there."""
     grade = certain(loss.grade, loss.total)
-    return Lost(address, leader, grade, loss.committed, loss.total, basis, at_ms, unread=loss.unheard)
+    if leader is None or not _held_on(material, address, leader):
+        grade = LossCertainty.UNKNOWN
+        basis = f"{basis}. That {leader} still held all of its log when it was elected is not shown"
+    return Lost(address, leader, grade, loss.committed, loss.total, basis, unread=loss.unheard)
 
 
 def _designation(before: Decision | None, leader: int | None) -> Loss | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kelr.engine import is_leaderless_or_unsafe
-from kelr.model import Cluster, SavedLog, TopicError, TopicPartition
+from kelr.model import Cluster, SavedLog, TopicConfig, TopicError, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan
 from kelr.replay.history import Entry, PartitionSummary
@@ -25,6 +25,9 @@ class Look:
     rows: Mapping[TopicPartition, Explained]
     """The partitions that the report is about, as far as they were found."""
     errors: tuple[TopicError, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """As far as they are known."""
+    configs: Mapping[str, TopicConfig] = field(default_factory=dict)
     saw_any: bool = True
     """Whether any partition was shown at all: brokers leave out what a principal may not describe."""
 

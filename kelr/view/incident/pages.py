@@ -43,6 +43,7 @@ from kelr.view.log_bars import log_bars
 MOST_KINDS = 12
 """So many kinds of partitions are explained and drawn."""
 _MARKUP = "kelr.view.incident"
+_EVERY = "every partition that was in trouble, planned for or changed, or had elections that may have lost something"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def _looks(material: Material) -> tuple[Look, ...]:
 
 def _scope(material: Material) -> str:
     cluster = material.now.cluster.cluster_id or "unknown"
-    what = "named partitions" if material.named else "every partition that was in trouble, planned for or changed"
+    what = "named partitions" if material.named else _EVERY
     return f"Cluster {cluster} · {what} · read {when(material.now.taken_at_ms)[:19]} UTC"
 
 

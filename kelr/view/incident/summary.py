@@ -13,7 +13,7 @@ from kelr.page.words import count
 from kelr.view.history_words import lasted, when
 from kelr.view.incident.figures import Figures, Outage
 from kelr.view.incident.kinds import named
-from kelr.view.incident.losses import elr_is_on
+from kelr.view.incident.losses import elr_is_on, tells_of_all
 from kelr.view.incident.material import Look, Material
 from kelr.view.incident.tables import GRADES
 from kelr.view.lost_words import bounds_in_words, saved_in_words
@@ -35,7 +35,7 @@ def tiles(material: Material, known: Figures) -> tuple[Tile, ...]:
     leaderless = len(known.leaderless)
     found = [
         Tile(
-            "partitions affected" + ("" if _tells_of_all(material) else ", as far as is known"),
+            "partitions affected" + ("" if tells_of_all(material) else ", as far as is known"),
             f"{len(known.affected):,}",
         ),
         Tile("without a leader now", _at_least(leaderless, whole=known.current), bad=leaderless > 0),
@@ -52,12 +52,6 @@ def tiles(material: Material, known: Figures) -> tuple[Tile, ...]:
     if again.records or again.unended:
         found.append(Tile("records produced again", _at_least(again.records, whole=not again.unended)))
     return tuple(found)
-
-
-def _tells_of_all(material: Material) -> bool:
-    """Whether a partition that was in trouble and is well again would be known of: looks and kelr's own audit log
-    know nothing of what others mended, or Kafka by itself."""
-    return material.told is not None
 
 
 def _at_least(many: int, *, whole: bool) -> str:
@@ -101,23 +95,37 @@ def paragraph(material: Material, known: Figures) -> str:
 def _sentences(material: Material, known: Figures) -> Iterator[str]:
     every = known.affected
     if every:
-        are = "was" if len(every) == 1 else "were"
-        as_far = "" if _tells_of_all(material) else ", as far as is known without a metadata log"
-        yield f"{count(len(every), 'partition')} {are} affected{as_far}: {named(every, 6, longest=60)}."
+        are = agree(len(every), "was", "were")
+        yield f"{count(len(every), 'partition')} {are} affected{_as_far(material)}: {named(every, 6, longest=60)}."
     elif material.now.saw_any:
-        yield "No partition was found in trouble" + _but_not_all(material.now) + "."
+        yield _none_in_trouble(material) + _but_not_all(material.now) + "."
     else:
         yield "No partition was shown, so nothing is known of any."
+    if known.unsure:
+        many = count(len(known.unsure), "more partition" if every else "partition")
+        yield f"{many} had elections that may have lost something: {named(known.unsure, 6, longest=60)}."
     if material.before is not None:
         yield f"{_at(material.before)}, {len(material.before.leaderless):,} had no leader{_doubt(material.before)}."
     yield from _newest(material, known)
-    yield from _outage(known)
+    yield from _outage(material, known)
     if known.elections:
         done = sum(result == "done" for _, result in known.elections)
         people = joined(sorted({person for person, _ in known.elections}))
         asked = count(len(known.elections), "election")
         yield f"kelr was asked for {asked}, of which {done:,} came out as planned, by {people}."
     yield loss_sentence(material, known)
+
+
+def _as_far(material: Material) -> str:
+    if tells_of_all(material):
+        return ""
+    return f", as far as is known without a metadata log{'' if material.told is None else ' of the whole time'}"
+
+
+def _none_in_trouble(material: Material) -> str:
+    if material.before is None or tells_of_all(material):
+        return "No partition was found in trouble"
+    return "In neither look was a partition in trouble"
 
 
 def _at(look: Look) -> str:
@@ -145,13 +153,15 @@ def _newest(material: Material, known: Figures) -> Iterator[str]:
     yield f"{_at(material.now)}, in the newest look, {len(known.leaderless):,} had no leader{more}{doubt}."
 
 
-def _outage(known: Figures) -> Iterator[str]:
+def _outage(material: Material, known: Figures) -> Iterator[str]:
     outage = known.outage
     if outage is not None:
         by = "by the controller's clock" if outage.by_log else "from one look to the other"
         yield f"The longest time without a leader was {_lasted(outage)} ({named([outage.where], longest=60)}), {by}."
     elif not known.longest_is_known and known.without:
-        yield f"{count(len(known.without), 'partition')} had no leader for a time; for how long is not known."
+        many = count(len(known.without), "partition")
+        least = "" if tells_of_all(material) else "At least "
+        yield f"{least}{many} had no leader for a time; for how long is not known."
 
 
 def loss_sentence(material: Material, known: Figures) -> str:
@@ -163,7 +173,10 @@ def _lost(material: Material, known: Figures) -> str:
     if not known.lost:
         told = material.told
         if told is None:
-            return "Whether anything was lost is UNKNOWN: nothing tells of elections."
+            told_by = "nothing tells of elections"
+            if material.before is not None and not known.unseen:
+                told_by = "the two looks show no election that may have lost anything, and of other times nothing tells"
+            return f"Whether anything was lost is UNKNOWN: {told_by}."
         span = f"from {when(told.begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
         if known.all_clean:
             by = f"by the metadata log, {span}, all of them were clean"
@@ -213,7 +226,9 @@ def nothing_to_explain(material: Material, known: Figures) -> str:
             f"At other times {count(len(known.without), 'partition')} had no leader{outage}: see the timeline."
         )
     elif known.affected:
-        parts.append("What happened at other times is in the timeline.")
+        parts.append("What happened at other times is in the timeline, and what was lost below it.")
+    elif known.unsure:
+        parts.append("Of the elections in between, the table of losses tells.")
     if known.unseen:
         parts.append(f"{count(len(known.unseen), 'partition')} could not be seen in the newest look.")
     return " ".join(parts)
