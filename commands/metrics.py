@@ -83,7 +83,7 @@ TokenFile = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help="Bearer token for the endpoints (env: KELR_METRICS_TOKEN holds it].",
+        help="Bearer token for the endpoints (default: the one in KELR_METRICS_TOKEN).",
         rich_help_panel=ENDPOINTS,
     ),
 ]
