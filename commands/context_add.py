@@ -258,4 +258,4 @@ def _absolute(path: Path) -> str:
 def _written(value: str | float | Path) -> str | float:
     if isinstance(value, Path):
         return _absolute(value)
-    return int(value) if isinstance(value, float) and value == int(value) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value

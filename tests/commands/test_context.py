@@ -101,6 +101,8 @@ def test_all_that_add_takes(kelr: Kelr, place: Path) -> None:
         (["new", "-b", "a:1", "--property-env", "x="], "--property-env x= names nothing"),
         (["new", "-b", "a:1", "--property-command", "x='open"], "cannot be split into words"),
         (["new", "-b", "a:1", "--timeout", "0"], "timeout is 0, not a number of seconds"),
+        (["new", "-b", "a:1", "--timeout", "inf"], "timeout is inf, not a number of seconds"),
+        (["new", "-b", "a:1", "--timeout", "nan"], "timeout is nan, not a number of seconds"),
         (["new", "-b", "a:1", "--pin", "--cluster-id", "x"], "--pin asks the cluster for its id"),
     ],
 )
