@@ -162,8 +162,12 @@ class OnTerminal:
 
     def resize(self, columns: int, lines: int) -> None:
         """The window gets another size, and the process is told."""
-        self._screen.resize(columns, lines)
+        self.has_become(columns, lines)
         self._size(columns, lines)
+
+    def has_become(self, columns: int, lines: int) -> None:
+        """The program has given the window another size itself; or `resize` gives it one."""
+        self._screen.resize(columns, lines)
 
     def press(self, keys: bytes) -> None:
         os.write(self.keyboard, keys)

@@ -242,6 +242,31 @@ def test_another_size_is_drawn_whole(watching: OnTerminal) -> None:
     assert watching.ended() == 0
 
 
+GROWS = """
+import fcntl, shutil, struct, termios
+read = shutil.get_terminal_size
+def grows(*_):
+    "As it is read, a terminal of five lines gets 40."
+    size = read()
+    if size.lines == 5:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    return size
+shutil.get_terminal_size = grows
+"""
+
+
+def test_a_size_that_changes_while_it_is_read_is_drawn_too(snapshot: Path) -> None:
+    """The older size was told last, and stayed."""
+    with watch_of(snapshot, more=GROWS) as watch:
+        watch.until(ENTER)
+        watch.seen("^ orders:1 ", "^─ changes")
+        watch.resize(120, 5)
+        watch.has_become(120, 40)
+        watch.seen("^ orders:1 ", "^ orders:2 ", "^─ changes", r"q quit  \? help$")
+        watch.press(b"q")
+        assert watch.ended() == 0
+
+
 def test_a_frame_that_was_on_its_way_when_the_size_changed() -> None:
     """What a real terminal does with it: places outside are those at the edge."""
     screen = Screen(100, 30)

@@ -24,6 +24,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.coordinate import Coordinate
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
@@ -64,7 +65,7 @@ _ABOUT = (
     " their replicas are in sync. * marks what the last look did not renew. SINCE begins with > where it was so already"
     " when the watch began. Times are UTC. Figures in brackets are changes since the watch began.",
     "LOGS, on a wide screen: each replica's log end, how many offsets of the most complete log it lacks (? where that"
-    " is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is offline or not registered.",
+    " is not known), and how fast it grows. ~ fenced or shutting down, ! offline or not registered.",
     "An election is told by what the look before it saw. A leader that was live, and in ISR or ELR, is clean unless it"
     " left them between the two looks. One that was away is clean only if its shutdown was: kelr history can tell from"
     " the metadata log. One that was in neither is not clean. Where more happened than two looks tell, clean or"
@@ -305,6 +306,20 @@ def _in_width(line: RichText, console: Console, width: int) -> Sequence[RichText
     return [line] if line.cell_len <= width else list(line.wrap(console, width))
 
 
+class _Terminal(LinuxDriver):
+    """Textual's driver, which tells the app sizes of the terminal in their order.
+
+    Its handler of SIGWINCH reads the size and then tells it: the next SIGWINCH interrupts that, its newer size is told
+    first, and the older one, told last, stays. Within the loop one ends before the next.
+    """
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        tell = signal.getsignal(signal.SIGWINCH)
+        if callable(tell):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGWINCH, tell, signal.SIGWINCH, None)
+
+
 class LiveApp(App[bool]):
     """A screen that is kept up to date until somebody, a signal or its own `step` ends it."""
 
@@ -339,7 +354,7 @@ class LiveApp(App[bool]):
 
     def __init__(self) -> None:
         # The terminal's own colours: they read on a dark background and on a light one.
-        super().__init__(ansi_color=True)
+        super().__init__(_Terminal, ansi_color=True)
         self.theme = "ansi-dark"
         self.paused = False
         self.look_asked = False
