@@ -226,7 +226,7 @@ def apply(
         typer.Option(
             "--yes",
             "-y",
-            help="Do not ask; without it, and without a terminal, this is a dry run. It accepts no loss.",
+            help="Do not ask; needed where there is no terminal. It accepts no loss.",
             rich_help_panel=CONSENT,
         ),
     ] = False,
@@ -237,8 +237,8 @@ def apply(
 
     What has changed since is named field by field, and those elections are
     refused; the rest goes on. Every request is journalled before it is sent, so
-    that a kelr that is killed is resumed or undone. Without a terminal and
-    without --yes this is a dry run.
+    that a kelr that is killed is resumed or undone. Without a terminal
+    nothing is changed without --yes.
 
     Examples:
       kelr recover apply plan.json -b kafka-1:9092
@@ -348,7 +348,7 @@ def resume(
     *,
     yes: Yes = False,
 ) -> None:
-    """Finish what a run began that was cut short.
+    """Finish an interrupted run.
 
     Orders and configs are put back first; then the elections that are not done go
     through the same checks as ever, under the consent that was given. Asks first.

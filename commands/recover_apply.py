@@ -48,7 +48,6 @@ from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
 from kelr.sources.ground import MACHINE
 from kelr.view.applied import Checked, show_applied, show_recheck
-from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_words import partitions_in_words
@@ -113,12 +112,12 @@ def carry_out(session: Session, wanted: ApplyOptions) -> None:
     left = rescue_commands(plan, wanted.path, disks, saved)
     _show_before(session, wanted, checked, replace(context, rescue_commands=_words(left), all_saved=not left))
     all_done = len(checked.done) == len(checked.results) and session.output.format.for_people
-    if not all_done and (wanted.dry_run or _nobody_to_ask(session.output, wanted.given)):
-        rescue = rescue_first(only_partitions(plan, checked.ready), wanted.path, disks, saved)
+    rescue = None if all_done else rescue_first(only_partitions(plan, checked.ready), wanted.path, disks, saved)
+    if wanted.dry_run and not all_done:
         _end_dry_run(session, wanted, checked, context, rescue)
         return
     context = replace(context, disks_left=_words([one for one in left if one.disks]))
-    _apply(session, wanted, source, checked, context)
+    _apply(session, wanted, source, checked, context, rescue=rescue)
 
 
 def _show_before(session: Session, wanted: ApplyOptions, checked: Checked, context: PlanContext) -> None:
@@ -149,7 +148,7 @@ def _require_in_time(session: Session, plan: Plan, wanted: ApplyOptions) -> None
         next_step=session.output.next_command(again),
         code="plan-expired",
     )
-    if not (wanted.dry_run or _nobody_to_ask(session.output, wanted.given)):
+    if not wanted.dry_run:
         _record_all_refused(session, plan, [*_refused_with(error, plan)], wanted.given)
     raise error
 
@@ -186,8 +185,20 @@ def _checked(session: Session, source: Source, plan: Plan, wanted: ApplyOptions)
     return checked
 
 
-def _apply(session: Session, wanted: ApplyOptions, source: Source, checked: Checked, context: PlanContext) -> None:
-    """Ask, and carry out what still holds."""
+def _apply(
+    session: Session,
+    wanted: ApplyOptions,
+    source: Source,
+    checked: Checked,
+    context: PlanContext,
+    *,
+    rescue: tuple[str, ...] | None,
+) -> None:
+    """Ask, and carry out what still holds.
+
+    Args:
+        rescue: the command that saves first what the elections give up.
+    """
     part = only_partitions(checked.plan, checked.ready)
     done: tuple[Applied, ...] = ()
     unrecorded: NotRecordedError | None = None
@@ -198,10 +209,12 @@ def _apply(session: Session, wanted: ApplyOptions, source: Source, checked: Chec
         except RefusedError as not_confirmed:
             refused = [*checked.refused, *_refused_with(not_confirmed, part)]
             _record_all_refused(session, checked.plan, refused, wanted.given)
+            forced = any(one.consent is Consent.FORCE for one in part.elections)
+            following = None if forced else rescue or _flags(wanted, part)
             if not session.output.format.for_people:
-                forced = any(one.consent is Consent.FORCE for one in part.elections)
-                following = None if forced else _flags(wanted, part)
                 _show_results(session, checked.plan, checked.results, context, following)
+            elif following is not None and not can_ask(session.output):
+                session.output.next(following)
             raise
     record_refused(checked.plan, checked.refused, state_directory=state, ground=MACHINE, who=who, consented=consented)
     if part.elections:
@@ -242,10 +255,6 @@ def _together(checked: Checked, done: Sequence[Applied]) -> list[Applied]:
 # The end.
 
 
-def _nobody_to_ask(output: Output, given: Confirmation) -> bool:
-    return not (given.yes or can_ask(output))
-
-
 def _end_dry_run(
     session: Session, wanted: ApplyOptions, checked: Checked, context: PlanContext, rescue: tuple[str, ...] | None
 ) -> None:
@@ -254,8 +263,6 @@ def _end_dry_run(
     Args:
         rescue: the command that saves first what the elections give up.
     """
-    if not wanted.dry_run:
-        session.output.note("nothing was changed: no terminal to ask on, so this was a dry run; confirm with --yes")
     part = only_partitions(checked.plan, checked.ready)
     lacks = missing_consent(part, Confirmation(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)

@@ -248,12 +248,13 @@ def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World
 
 
 @pytest.mark.usefixtures("planned")
-def test_without_a_terminal_and_without_yes_it_is_a_dry_run_that_says_so(kelr: Kelr, world: World) -> None:
+def test_without_a_terminal_and_without_yes_it_is_refused(kelr: Kelr, world: World) -> None:
+    """A script that took 0 for done went on without leaders."""
     ran = apply(kelr, "--accept-loss", "0+")
-    assert ran.code == 0, ran.err
+    assert ran.code == 6
     assert ran.out.startswith("Recheck: 4 of 4 can run. Nothing changed.\n")
-    assert "so this was a dry run; confirm with --yes" in ran.err
-    assert "next: kelr recover apply plan.json --yes --accept-loss unknown -b kafka-1:9092" in ran.err
+    assert "error: not confirmed; nothing changed [no-terminal]" in ran.err
+    assert "add --yes" in ran.err
     lacks = apply(kelr)
     assert (lacks.code, "--accept-loss unknown" in lacks.err) == (6, True)
     assert leaders(world) == [None] * 4
@@ -361,11 +362,14 @@ def test_a_part_of_a_plan_is_applied_by_topic(kelr: Kelr, world: World) -> None:
 
 @pytest.mark.usefixtures("planned")
 def test_without_consent_each_election_is_refused_in_the_audit_log(kelr: Kelr, tmp_path: Path) -> None:
-    """A run that was refused as a whole left no line. Without a terminal and --yes it is a dry run."""
-    assert apply(kelr).code == 6
+    """A run that was refused as a whole left no line."""
+    assert apply(kelr, "--dry-run").code == 6
     assert list(audit.read(tmp_path / "state")) == []
+    assert apply(kelr).code == 6
+    unasked = list(audit.read(tmp_path / "state"))
+    assert [one.result for one in unasked] == ["refused"] * 4
     assert apply(kelr, "--yes", "--accept-loss", "3").code == 6
-    lines = list(audit.read(tmp_path / "state"))
+    lines = list(audit.read(tmp_path / "state"))[4:]
     assert [(one.partition, one.result, one.journal, one.asked) for one in lines] == [
         (number, "refused", None, False) for number in range(4)
     ]
@@ -490,9 +494,10 @@ def test_keep_order_leaves_the_wanted_replica_first(kelr: Kelr, world: World) ->
 
 
 def test_the_document_of_apply_is_as_its_schema_says(kelr: Kelr, planned: str) -> None:
-    dry = kelr("recover", "apply", planned, "--accept-loss", "0+", "-o", "json", *CONNECTION)
-    assert (dry.code, violations(json.loads(dry.out), "applied")) == (0, [])
-    assert {item["result"]["ended"] for item in json.loads(dry.out)["items"]} == {"not-tried"}
+    for flags, code in ((("--dry-run",), 0), ((), 6)):
+        dry = kelr("recover", "apply", planned, "--accept-loss", "0+", *flags, "-o", "json", *CONNECTION)
+        assert (dry.code, violations(json.loads(dry.out), "applied")) == (code, [])
+        assert {item["result"]["ended"] for item in json.loads(dry.out)["items"]} == {"not-tried"}
     done = kelr("recover", "apply", planned, "--yes", "--accept-loss", "0+", "-o", "json", *CONNECTION)
     document = json.loads(done.out)
     assert (done.code, violations(document, "applied")) == (0, [])
