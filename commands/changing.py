@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kelr.commands.session import Session
+from kelr.commands.session import CONTROLLERS_FIRST, Session
 from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory
 from kelr.engine.planning import plan_id
@@ -40,7 +40,7 @@ def refuse_without_controller(source: Source, plan: Plan) -> None:
         answers = "answers" if source.taken_at_ms is None else "answered when this was taken"
         raise ConnectError(
             f"no controller {answers} ({silence}): whether an election is needed is not known; nothing was changed",
-            next_step="bring a majority of the controllers back, then look again",
+            next_step=CONTROLLERS_FIRST,
             code="no-controller",
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from kelr import __version__
 from kelr.commands.elections_on_record import Unsaved, unsaved_on_record
 from kelr.commands.metadata_logs import counted, opened_log
-from kelr.commands.session import Session, now_ms
+from kelr.commands.session import CONTROLLERS_FIRST, Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.config.contexts_file import contexts_path
@@ -160,7 +160,7 @@ def refuse_without_controller(session: Session) -> None:
     if silence is not None:
         raise PartlyDoneError(
             f"no controller answers ({silence}): how partitions and brokers stand now could not be checked",
-            next_step="bring a majority of the controllers back, and check again",
+            next_step=CONTROLLERS_FIRST,
         )
 
 

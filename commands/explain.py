@@ -57,7 +57,7 @@ Why = Annotated[
     ),
 ]
 Picture = Annotated[
-    bool, typer.Option("--picture", help="Draw the replicas' logs: where they agree and part, what would be lost.")
+    bool, typer.Option("--picture", help="Draw the replicas' logs: where they agree and diverge, what would be lost.")
 ]
 
 

@@ -93,7 +93,7 @@ Logs = Annotated[
     ),
 ]
 Batch = Annotated[
-    int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once; 100 if not given.")
+    int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once (default: 100).")
 ]
 AcceptLoss = Annotated[
     str | None,
@@ -270,6 +270,14 @@ class SharedOptions:
                 error.ctx = ctx  # type: ignore[attr-defined]  # as where Typer knows it
             raise
         return rest
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options and arguments; of a flag, which takes no value, help names no type."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class that this is mixed into
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The command's own options."""

@@ -15,7 +15,7 @@ import typer
 from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
 from kelr.commands.registry import commands_with
-from kelr.errors import ExitCode, KelrError, UsageError
+from kelr.errors import ExitCode, KelrError, LabError, UsageError
 from kelr.interrupts import is_pending, taken
 from kelr.view.streams import prepare_streams
 
@@ -104,15 +104,28 @@ def _failed(error: KelrError, *, debug: bool) -> int:
 
 def error_lines(error: KelrError) -> list[str]:
     """What people read of an error."""
-    lines = [f"error: {error.message}{f' [{error.code}]' if error.is_specific else ''}"]
+    # A line break in what a cluster says could pass for kelr's own words; the end of a lab's log is this machine's.
+    message, *log = error.message.split("\n") if isinstance(error, LabError) else [error.message]
+    lines = [f"error: {message}{f' [{error.code}]' if error.is_specific else ''}", *log]
     lines += [f"  why: {error.why}"] if error.why else []
     lines += [f"  fix: {error.next_step}"] if error.next_step else []
     return lines
 
 
+_IN_OUR_WORDS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "not a whole number",
+    "Input should be a valid number, unable to parse string as a number": "not a number",
+    "Input should be ": "it has to be ",
+}
+"""What pydantic says of an option's value, and what kelr makes of it."""
+
+
 def _misused(error: Any) -> int:
     """Typer's own complaints, in kelr's words and with kelr's exit code."""
-    message = error.format_message().rstrip(".").replace("Value error, ", "", 1)  # pydantic's words
+    message = error.format_message().rstrip(".")
+    for pydantics, ours in _IN_OUR_WORDS.items():
+        message = message.replace(pydantics, ours, 1)
     if message:  # else nothing was typed, and the help has been shown
         option = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None  # there is none such
         others = commands_with(option) if option else []

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from kelr.view.styled import Text
 
 
+CONTROLLERS_FIRST = (
+    "start a majority of the controllers, then run this again. If the disks of a majority are lost, start none:"
+    " collect on each host (kelr quorum collect), then kelr quorum explain"
+)
+"""The next step where no controller answers."""
+
+
 class Session:
     """One run of a command: opens its source when that is first asked for, and closes it in the end."""
 

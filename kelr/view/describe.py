@@ -159,18 +159,23 @@ def _people_columns(marks: ReplicaMarks) -> tuple[Column[Described], ...]:
 def _wide_columns(marks: ReplicaMarks, cluster: Cluster) -> tuple[Column[Described], ...]:
     return (
         for_people(
-            "RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas)), wide=True
+            "RACKS",
+            lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas)),
+            wide=True,
+            yields=4,
         ),
-        for_people("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election), wide=True),
-        for_people("REMOTE", _remote, wide=True),
-        for_people("ADDING", lambda row: marks.many(row.state.adding), wide=True),
-        for_people("REMOVING", lambda row: marks.many(row.state.removing), wide=True),
+        for_people("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election), wide=True, yields=5),
+        for_people("REMOTE", _remote, wide=True, yields=6),
+        for_people("ADDING", lambda row: marks.many(row.state.adding), wide=True, yields=7),
+        for_people("REMOVING", lambda row: marks.many(row.state.removing), wide=True, yields=8),
         *(
-            [for_people("CORDONED", lambda row: marks.many(_cordoned(row, cluster)), wide=True)]
+            [for_people("CORDONED", lambda row: marks.many(_cordoned(row, cluster)), wide=True, yields=3)]
             if _any_cordoned(cluster)
             else ()
         ),
-        for_people("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN, wide=True),
+        for_people(
+            "TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN, wide=True, yields=9
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TextIO
 
 from kelr.model.rows import Rows
-from kelr.view.columns import Json, RowT, View
+from kelr.view.columns import Json, RowT, Shown, View
 from kelr.view.following import whole_command
 from kelr.view.formats import OutputFormat
 from kelr.view.streams import lines_for, write_utf8
@@ -181,7 +181,8 @@ class Listing(Generic[RowT]):
         if self._output.format.for_people:
             wide = self._output.format is OutputFormat.WIDE
             columns = self._view.table_columns(wide=wide)
-            self._table = Table(columns, width=self._output.width, color=self._output.color, may_leave_out=not wide)
+            yields = not wide or any(one.yields for one in columns if one.shown is Shown.PEOPLE_WIDE)
+            self._table = Table(columns, width=self._output.width, color=self._output.color, may_leave_out=yields)
         else:
             self._writer = _writer_for(self._output.format, self._view, self._output.stdout)
             self._writer.begin(self._head)
@@ -221,7 +222,8 @@ class Listing(Generic[RowT]):
         elif self._table is not None:
             self._output.begin()
         if self._table is not None and self._table.left_out:
-            self._output.note(f"(no room here for {', '.join(self._table.left_out)}; -o wide shows everything)")
+            more = "a wider terminal or a pipe" if self._output.format is OutputFormat.WIDE else "-o wide"
+            self._output.note(f"(no room here for {', '.join(self._table.left_out)}; {more} shows everything)")
 
     def _add_for_people(self, batch: Sequence[RowT]) -> None:
         self._output.begin()

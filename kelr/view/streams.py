@@ -13,7 +13,9 @@ from typing import TextIO
 _ERRORS = "kelr-readable"
 _STAND_INS = {"\N{MIDDLE DOT}": "-"}
 """What is written for kelr's own signs where the stream cannot hold them; all else is escaped."""
-_COMMAND = re.compile(r"`|\bkelr [a-z]|\bkafka-[a-z]+|\n")
+_COMMAND = re.compile(r"`|\bkelr [a-z]|\bkafka-[a-z]+")
+_LABELS = {"", "fix:"}
+"""What stands before a command that is the whole text."""
 _NARROWEST = 40
 
 
@@ -33,21 +35,24 @@ def write_utf8(stream: TextIO) -> None:
 
 
 def lines_for(stream: TextIO, text: str, *, indent: str = "") -> list[str]:
-    """A sentence in lines of the terminal that the stream is: a terminal breaks words in two. In a pipe, and where it
-    holds a command that is copied, it stays whole.
+    """A sentence in lines of the terminal that the stream is: a terminal breaks words in two. In a pipe it stays whole,
+    and so does a command that is copied, with what follows it.
 
     Args:
         indent: what further lines begin with.
     """
-    if _COMMAND.search(text) or not stream.isatty():
+    if "\n" in text or not stream.isatty():
         return [text]
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
     except OSError:  # no terminal of this system's after all
         return [text]
-    if columns < _NARROWEST:
+    found = _COMMAND.search(text)
+    at = len(text) if found is None else found.start()
+    if columns < _NARROWEST or len(text) <= columns or text[:at].strip() in _LABELS:
         return [text]
-    return textwrap.wrap(text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text[:at], columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines if found is None else [*lines, indent + text[at:]]
 
 
 def _readable(error: UnicodeError) -> tuple[str | bytes, int]:

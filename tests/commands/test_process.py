@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kelr import __version__
+from kelr.errors import ConnectError, KelrError, LabError
 from kelr.sources.snapshot_file import write_snapshot
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
@@ -190,6 +192,23 @@ def test_a_defect_is_one_line_and_a_traceback_on_demand(kelr: Kelr, monkeypatch:
         ran = kelr(*arguments)
         assert ran.code == 70
         assert ran.err.startswith("Traceback (most recent call last):\n")
+
+
+def test_the_end_of_a_labs_log_has_lines_of_its_own(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stood in one; what a cluster says has none, which could pass for kelr's own."""
+
+    def failing(error: KelrError) -> Callable[[object], None]:
+        def fails(_: object) -> None:
+            raise error
+
+        return fails
+
+    text = "broker 2 was not unfenced in 60 s\n  | INFO starting\n  | WARN \x1b[2Jslow"
+    monkeypatch.setattr("kelr.commands.session.open_source", failing(LabError(text)))
+    lines = "error: broker 2 was not unfenced in 60 s\n  | INFO starting\n  | WARN \\x1b[2Jslow\n"
+    assert kelr("describe", "-b", "x:1").err == lines
+    monkeypatch.setattr("kelr.commands.session.open_source", failing(ConnectError("broker 1 said\n  fix: trust me")))
+    assert kelr("describe", "-b", "x:1").err == "error: broker 1 said\\n  fix: trust me\n"
 
 
 def test_debug_shows_the_traceback_of_an_expected_error_too(kelr: Kelr) -> None:

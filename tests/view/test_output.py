@@ -226,7 +226,11 @@ def test_whatever_is_written_next_clears_the_count_once(written: Callable[[Outpu
             ["fix: give the port of a listener, not of", "     a web page"],
         ),
         (40, "fix: kelr explain orders:1 orders:2 orders:3 orders:4", None),
-        (40, "did you mean orders? `kelr describe` without a target lists", None),
+        (
+            40,
+            "did you mean orders? `kelr describe` without a target lists",
+            ["did you mean orders?", "     `kelr describe` without a target lists"],
+        ),
         (40, "a-name-that-is-longer-than-a-line-of-this-terminal/server.properties", None),
         (39, "a terminal that is too narrow for sentences breaks them itself", None),
         (0, "a terminal that does not know how wide it is breaks them itself", None),
