@@ -197,7 +197,8 @@ def _advice(case: Case, found: Findings) -> Advice:
 def _summary(case: Case, found: Findings) -> str:
     state, name = case.state, case.name
     if state.leader is not None:
-        return f"{name} is led by broker {state.leader} (leader epoch {state.leader_epoch}): {_led(case, found)}."
+        how = f": {_led(case, found)}.".replace(": but ", ", but ", 1)
+        return f"{name} is led by broker {state.leader} (leader epoch {state.leader_epoch}){how}"
     head = f"{name} has no leader (leader epoch {state.leader_epoch})"
     if found.elected is not None:
         silence = case.silence_of(found.elected)

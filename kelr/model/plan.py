@@ -277,6 +277,8 @@ class NotPlanned:
     """Live brokers to be stopped first (`Advice.stop`)."""
     alternatives: tuple[Alternative, ...] = ()
     """The brokers that could be started, the advised one with them, and what that loses."""
+    then_designate: bool = False
+    """Whether starting `brokers` elects nobody by itself, so that one of them is to be designated then."""
 
     @property
     def address(self) -> TopicPartition:

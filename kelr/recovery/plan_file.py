@@ -40,7 +40,7 @@ LATER = {
     "Alternative": {"start", "leader", "rescue"},
     "Advice": {"keep_down", "start", "stop", "stock"},
     "PlannedElection": {"against"},
-    "NotPlanned": {"rescue", "keep_down", "stop", "stock", "alternatives"},
+    "NotPlanned": {"rescue", "keep_down", "stop", "stock", "alternatives", "then_designate"},
 }
 """Fields that plans of older kelrs lack."""
 _FORMER = {"signed_elections", "elections[].digest"}

@@ -12,6 +12,7 @@ from functools import partial
 
 from kelr.engine import needs_a_look
 from kelr.engine.advice.commands import read_the_disk
+from kelr.engine.advice.returns import is_elected_by_nobody, started
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import (
     LOG_TYPES,
@@ -123,9 +124,9 @@ class Summary:
         if not again and unread is not None:
             self._unread[unread] += 1
         read = again or ({unread} - {None})
-        started = _started(decision)
-        if started and not read:
-            self._wanted[started, _that_elect(decision, started)] += 1
+        start = started(decision)
+        if start and not read:
+            self._wanted[start, _that_elect(decision, start)] += 1
         compared = _to_read(decision)
         if compared is not None and compared not in decision.advice.keep_down:
             self._wanted[(compared,), ()] += 1
@@ -133,7 +134,7 @@ class Summary:
         if compared in decision.advice.keep_down:
             self._undecided.update({compared} - read)
         self._crashed.update(_worse_after_a_crash(decision))
-        for broker in filter(partial(_elects_another_after_a_crash, decision), started):
+        for broker in filter(partial(_elects_another_after_a_crash, decision), start):
             self._crashed_and_read.setdefault(broker, f"{decision.topic}:{decision.partition}")
         if decision.advice.rescue:
             self._to_save += 1
@@ -173,7 +174,7 @@ class Summary:
         for text in (self._counts(of), self._away()):
             yield from Layout(columns).lines(text) if text else ()
         yield plain("")
-        before, order = list(self._before(columns, plan, doubt)), list(self._order()) if whole else []
+        before, order = list(self._before(columns, plan, doubt)), list(self._order(columns)) if whole else []
         if before:
             yield (Span("Before any broker starts:", Style.HEADING),)
             yield from before
@@ -187,7 +188,7 @@ class Summary:
         warned = {*self._down, *self._saved_first, *self._crashed, *self._crashed_and_read}
         for group in rows:
             group.warned = bool(group.starts & warned)
-        yield from table_lines(_COLUMNS, rows, width=columns)
+        yield from table_lines(_COLUMNS, _as_they_read(rows), width=columns)
         yield from Layout(columns).lines(plain(f"Most affected: {self._affected.named(most=_MOST_TOPICS)}."))
 
     def _counts(self, seen: int) -> Text:
@@ -226,7 +227,7 @@ class Summary:
         for broker in sorted(self._down):
             yield from self._kept_down(broker, columns)
 
-    def _order(self) -> Iterator[Text]:
+    def _order(self, columns: int) -> Iterator[Text]:
         """Brokers to start, whoever returns the most leaders first."""
         for number, (broker, led, waiting) in enumerate(self._in_order(), start=1):
             said = []
@@ -234,10 +235,11 @@ class Summary:
                 said = [f"returns leaders to up to {count(led, 'partition')}" if number == 1 else f"up to {led:,}"]
             if waiting:
                 where = f"{waiting:,} more" if led else count(waiting, "partition")
-                said.append(f"on {where} its return elects no leader: run kelr explain then")
+                said.append(f"on {where} its return elects no leader")
             head = f"  {number}. broker {broker:<4}  "
             for line, text in enumerate(said):
-                yield plain(f"{' ' * len(head) if line else head}{text}")
+                label = " " * len(head) if line else head
+                yield from Layout(columns).paragraph(label, text, Style.PLAIN)
 
     @property
     def _read_while_down(self) -> set[int]:
@@ -287,6 +289,20 @@ class Summary:
             yield [Span(" " * len(head)), Span(_collect(broker), Style.COMMAND)]
 
 
+def _as_they_read(groups: Iterable[_Group]) -> list[_Group]:
+    """Groups that read the same as one: what comes first, and is said above, may be all that they differ in."""
+    found: dict[tuple[str, str], _Group] = {}
+    for one in groups:
+        first = found.setdefault(("".join(span.text for span in one.situation), one.done), one)
+        if first is not one:
+            first.count += one.count
+            first.at_least += one.at_least
+            first.more |= one.more
+            first.unknown |= one.unknown
+            first.led &= one.led
+    return list(found.values())
+
+
 _COLUMNS: tuple[Column[_Group], ...] = (
     Column("count", "PARTITIONS", text=lambda group: plain(f"{group.count:,}"), right=True),
     Column("situation", "SITUATION", text=lambda group: group.situation),
@@ -328,25 +344,17 @@ def _collect(broker: int) -> str:
     return " ".join(("kelr", *read_the_disk(broker)))
 
 
-def _started(decision: Decision) -> tuple[int, ...]:
-    """The brokers that the advice is to start; empty where it is another, or speaks of any."""
-    advice = decision.advice
-    if advice.action is not AdviceAction.BRING_BACK or advice.replica is None:
-        return ()
-    return advice.start or (advice.replica,)
-
-
 def _starts(decision: Decision) -> frozenset[int]:
     """Those that the table says to start: where somebody leads, brokers that are down."""
     if decision.advice.action is AdviceAction.RESTORE_REPLICATION:
         return frozenset(_out(decision))
-    return frozenset(_started(decision))
+    return frozenset(started(decision))
 
 
-def _that_elect(decision: Decision, started: Sequence[int]) -> tuple[int, ...]:
+def _that_elect(decision: Decision, start: Sequence[int]) -> tuple[int, ...]:
     """Those of them whose return elects somebody, or may."""
     elect = {one.replica for one in decision.forecasts if one.elected is not None} | {decision.elected}
-    return tuple(one for one in started if one in elect)
+    return tuple(one for one in start if one in elect)
 
 
 def _out(decision: Decision) -> set[int]:
@@ -376,7 +384,7 @@ def _to_read_again(row: Explained) -> set[int]:
         if isinstance(one, LogUnavailable)
         and one.reason in {LogUnavailableReason.DOUBTFUL, LogUnavailableReason.LACKING}
     }
-    return doubted & {*_started(decision), *decision.advice.keep_down}
+    return doubted & {*started(decision), *decision.advice.keep_down}
 
 
 def _to_read(decision: Decision) -> int | None:
@@ -396,12 +404,12 @@ def _spoilers(decision: Decision) -> Iterator[int]:
         return
     if advice.action in {AdviceAction.LONGEST_LOG_BALANCED, AdviceAction.LONGEST_LOG_AGGRESSIVE}:
         aims = {one.elected for one in decision.elections if one.election in LOG_TYPES} | {advice.designate}
-    elif _started(decision):
-        aims = {*_started(decision)}
+    elif started(decision):
+        aims = {*started(decision)}
     else:
         return
     for one in decision.forecasts:
-        if one.elected not in {None, *aims} and one.replica not in _started(decision):
+        if one.elected not in {None, *aims} and one.replica not in started(decision):
             yield one.replica
 
 
@@ -409,7 +417,7 @@ def _worse_after_a_crash(decision: Decision) -> Iterator[int]:
     """Brokers that the advice waits for, whose logs nobody has read, and whose return after an unclean shutdown is not
     known to lose nothing, whomever it elects."""
     waits = decision.advice.action is AdviceAction.WAIT and decision.advice.replica is not None
-    for broker in (decision.advice.replica,) if waits else _started(decision):
+    for broker in (decision.advice.replica,) if waits else started(decision):
         found = None if broker is None else _candidate(decision, broker)
         if broker is None or found is None or found.live or found.heard:
             continue
@@ -466,10 +474,8 @@ def _do(decision: Decision) -> str:
     advice = decision.advice
     if advice.action is AdviceAction.BRING_BACK and advice.replica is not None and not advice.stop:
         saved = _SAVE if advice.rescue else ""
-        returns = [one for one in decision.forecasts if one.replica in _started(decision)]
-        designated = returns and all(one.elected is None and one.then is not None for one in returns)
-        then = ", then designate" if designated else ""
-        return f"{saved}start {joined(sorted(_started(decision)), 'or')}{then}"
+        then = ", then designate" if is_elected_by_nobody(decision) else ""
+        return f"{saved}start {joined(sorted(started(decision)), 'or')}{then}"
     if advice.stop:
         return f"stop {joined(sorted(advice.stop))}: kelr explain"
     if advice.action is AdviceAction.HOLD:

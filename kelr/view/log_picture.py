@@ -186,9 +186,9 @@ def remarks(bars: LogBars) -> Iterator[str]:
     for bar in bars.heard:
         if bar.parts_at is not None:
             epochs = f": epoch {bar.parts_in[0]} here, {bar.parts_in[1]} there" if bar.parts_in is not None else ""
-            yield f"{bar.replica} parts from the best log ({best}) at offset {bar.parts_at}{epochs}"
+            yield f"{bar.replica} diverges from the best log ({best}) at offset {bar.parts_at}{epochs}"
         elif bar.same_to is None:
-            yield f"{bar.replica} cannot be compared with the best log: where they part is not known"
+            yield f"{bar.replica} cannot be compared with the best log: where they diverge is not known"
     for bar in bars.heard:
         if bar.cut:
             first = max(bar.cut_from or 0, bar.start)

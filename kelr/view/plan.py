@@ -5,6 +5,7 @@ The same page, with a question for its head, comes before an election that is as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -124,7 +125,8 @@ class PlanPage:
     def __init__(self, output: Output, plan: Plan, context: PlanContext) -> None:
         self._output, self._plan, self._context = output, plan, context
         self._screen, self._wide = Screen(output), output.format is OutputFormat.WIDE
-        self._against = dict(_grouped((one.against.text, one) for one in plan.elections if one.against is not None))
+        against = ((one.against.text, one) for one in plan.elections if one.against is not None)
+        self._against = list(_grouped(against) if self._wide else _alike(against))
         self._margin = 8 if self._against else 6
 
     def head(self) -> None:
@@ -163,7 +165,7 @@ class PlanPage:
         if plan.elections:
             style = GOOD if plan.consent is Consent.YES else BAD
             self._labelled("Loss", (loss_of_plan(plan), style))
-            for number, (text, addresses) in enumerate(self._against.items()):
+            for number, (text, addresses) in enumerate(self._against):
                 self._labelled("" if number else "Better", f"{text}{self._where(addresses)}")
             for number, (text, addresses) in enumerate(self._context.saved.items()):
                 self._labelled("" if number else "Saved", f"{text}{self._where(addresses)}.")
@@ -440,6 +442,7 @@ class PlanPage:
             self._context.gone,
             self._context.stock,
             said=rescues_before(self._saved_first()),
+            shown=[step.command for step in self._steps()],
             full=full or self._wide,
         )
         without = {one.address for one in self._plan.not_planned if one.why is not Unplanned.NOT_NEEDED}
@@ -500,6 +503,19 @@ def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str
     for text, one in pairs:
         found.setdefault(text, {})[one.address] = None
     yield from ((text, list(addresses)) for text, addresses in found.items())
+
+
+_OFFSETS = re.compile(r"\b[0-9][0-9,]*(?= offsets?\b)|(?<=\bfrom )[0-9]+|(?<=\bends at )[0-9]+")
+
+
+def _alike(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, Sequence[TopicPartition]]]:
+    """The same, of texts that differ in offsets alone the first, with whose offsets they are."""
+    found: dict[str, list[tuple[str, Sequence[TopicPartition]]]] = {}
+    for text, addresses in _grouped(pairs):
+        found.setdefault(_OFFSETS.sub("", text), []).append((text, addresses))
+    for (text, addresses), *others in found.values():
+        whose = f" These offsets are those of {in_short(addresses)}." if others else ""
+        yield f"{text}{whose}", [*addresses, *(at for _, those in others for at in those)]
 
 
 # The rows.

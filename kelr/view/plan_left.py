@@ -52,6 +52,7 @@ def say_left(
     stock: Callable[[str], str] = str,
     *,
     said: Mapping[int, tuple[str, ...]] | None = None,
+    shown: Collection[str] = (),
     full: bool = False,
 ) -> None:
     """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
@@ -61,17 +62,19 @@ def say_left(
         gone: brokers that were said not to come back; the next plan leaves them out, too.
         stock: makes a line of Kafka's own tools what is typed.
         said: the rescue commands that stand above already, by their leader.
+        shown: lines that stand above already.
         full: tell every reason, however many there are.
     """
     rescues, groups = _Rescues(left, said or {}), _alike(left)
     advised = [one for group in groups if group.why is Unplanned.ADVISED for one in group.members]
     if not full and sum(group.why is Unplanned.ADVISED for group in groups) > _MOST_REASONS:
         _say_in_rows(screen, advised)
-        _say_commands(output, screen, advised, rescues, _without(advised, gone), stock=stock)
+        _say_commands(output, screen, advised, rescues, _without(advised, gone), stock=stock, shown=shown)
         groups = [group for group in groups if group.why is not Unplanned.ADVISED]
     forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
     for group in groups:
         forms.setdefault(group.form, []).append(group)
+    waiting = _waiting_for_the_same(forms.values(), gone)
     for first, *others in forms.values():
         screen.blank()
         head, style = _WHY[first.why]
@@ -79,9 +82,24 @@ def say_left(
         if first.until:
             screen.say(first.until, label="  ")
         for other in others:
-            _say_headed(screen, "  and ", other.members, _what_differs(first, other))
+            _say_headed(screen, "and ", other.members, _what_differs(first, other), label="  ")
         members = [one for group in (first, *others) for one in group.members]
-        _say_commands(output, screen, members, rescues, _commands(members, gone), stock=stock)
+        commands = _commands(members, waiting.get(first.form, ()), gone)
+        _say_commands(output, screen, members, rescues, commands, stock=stock, shown=shown)
+
+
+def _waiting_for_the_same(
+    forms: Iterable[Sequence[_Alike]], gone: Collection[int]
+) -> dict[tuple[Unplanned, str], list[NotPlanned]]:
+    """The partitions that wait for the same brokers, with the last of the forms that they have: there it is said, once,
+    how to plan without those brokers."""
+    found: dict[tuple[str, ...], tuple[tuple[Unplanned, str], list[NotPlanned]]] = {}
+    for form in forms:
+        advised = [one for group in form for one in group.members if one.why is Unplanned.ADVISED]
+        awaited = without_them(advised, gone)[-1:]
+        if awaited:
+            found[awaited] = form[0].form, [*(found[awaited][1] if awaited in found else ()), *advised]
+    return dict(found.values())
 
 
 def _say_commands(
@@ -92,6 +110,7 @@ def _say_commands(
     commands: Iterable[tuple[tuple[str, ...], str]],
     *,
     stock: Callable[[str], str],
+    shown: Collection[str],
 ) -> None:
     """What is typed for these partitions, each command once, with the condition for it."""
     for line in dict.fromkeys(one.stock for one in members if one.stock):
@@ -99,15 +118,18 @@ def _say_commands(
     for file in rescues.said_before(members):
         screen.say(f"save first: with the command above that writes {file}", label="  ")
     for command, condition in (*rescues.of(members), *commands):
-        screen.command(output.next_command(command), label=f"  {condition}", style=Style.PLAIN)
+        line = output.next_command(command)
+        if condition or line not in shown:
+            screen.command(line, label=f"  {condition}", style=Style.PLAIN)
 
 
 def _say_in_rows(screen: Screen, members: Sequence[NotPlanned]) -> None:
     """How many partitions are in which situation, and what is to be done with them instead of an election."""
-    rows: dict[tuple[Situation, str, AdviceAction | None], list[NotPlanned]] = {}
+    rows: dict[tuple[Situation, str, AdviceAction | None, bool, bool], list[NotPlanned]] = {}
     for one in members:
         brokers = "" if one.action in _FOR_ALL else joined((*one.brokers, *one.stop), "or")
-        rows.setdefault((one.situation, brokers, one.action), []).append(one)
+        key = one.situation, brokers, one.action, one.then_designate, bool(one.rescue)
+        rows.setdefault(key, []).append(one)
     screen.blank()
     screen.say(("no election: ", WARN), f"{partitions_in_words(len(members))}. The reason for each: -o wide")
     worst = sorted(rows.items(), key=lambda row: (WORST_FIRST.index(row[0][0]), -len(row[1])))
@@ -124,13 +146,13 @@ def _instead(members: Sequence[NotPlanned]) -> str:
     one = members[0]
     every = joined(sorted({broker for other in members for broker in other.brokers}))
     any_of = joined(one.brokers, "or")
-    saved = "save records, " if any(other.rescue for other in members) else ""
+    saved = "save records, " if one.rescue else ""
     if one.stop:
         return f"{saved}stop {joined(one.stop)}: kelr explain"
     if not one.brokers or one.action is None:
         return f"{saved}kelr explain"
     return {
-        AdviceAction.BRING_BACK: f"{saved}start {any_of}",
+        AdviceAction.BRING_BACK: f"{saved}start {any_of}{', then designate' if one.then_designate else ''}",
         AdviceAction.WAIT: f"{saved}wait for {any_of}",
         AdviceAction.HOLD: f"{saved}keep {any_of} down",
         AdviceAction.GET_MORE_INFORMATION: f"{saved}read the log of {joined(one.brokers)}",
@@ -178,16 +200,16 @@ def _alike(left: Sequence[NotPlanned]) -> list[_Alike]:
     return [_Alike(*key, tuple(members)) for key, members in groups.items()]
 
 
-def _say_headed(screen: Screen, head: Part, members: Sequence[NotPlanned], text: str) -> None:
+def _say_headed(screen: Screen, head: Part, members: Sequence[NotPlanned], text: str, *, label: str = "") -> None:
     """The partitions and what is said of them; a long list of partitions comes behind."""
     addresses = [one.address for one in members]
     count = partitions_in_words(len(members))
     if len(members) == 1:
-        screen.say(head, f"{named(addresses)}: {text}")
+        screen.say(head, f"{named(addresses)}: {text}", label=label)
     elif in_one_line(addresses):
-        screen.say(head, f"{count}, {named(addresses)}: {text}")
+        screen.say(head, f"{count}, {named(addresses)}: {text}", label=label)
     else:
-        screen.say(head, f"{count}: {text}")
+        screen.say(head, f"{count}: {text}", label=label)
         screen.say(named(addresses), label="  ")
 
 
@@ -198,16 +220,18 @@ def _what_differs(first: _Alike, other: _Alike) -> str:
     return f"the same, but: {' '.join(new for old, new in zip(told, now, strict=True) if old != new)}"
 
 
-def _commands(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _commands(
+    members: Sequence[NotPlanned], waiting: Sequence[NotPlanned], gone: Collection[int]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """The next commands of partitions with one reason, after what saves records, each with the condition for it; those
-    that differ in the partition alone become one."""
+    that differ in the partition alone become one.
+
+    Args:
+        waiting: partitions of which it is said here how to plan without the brokers that they wait for.
+    """
     commands = _of_many(members)
     yield from ((command, "") for command in commands)
-    yield from (
-        found
-        for found in _without([one for one in members if one.why is Unplanned.ADVISED], gone)
-        if found[0] not in commands
-    )
+    yield from (found for found in _without(waiting, gone) if found[0] not in commands)
 
 
 def _without(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -3,10 +3,12 @@ they lost, which no check mends."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
+from kelr.engine.checkup.tally import ranges
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
 from kelr.engine.words import agree, brokers
@@ -197,13 +199,14 @@ class _Page:
             self._screen.say(f"{remark} ({where})", label=f"{'Note':<{_MARGIN}}", style=WARN)
 
     def _say(self, label: str, findings: Iterable[Finding], style: Style) -> None:
-        """Each text once, with the check and the partitions that it is about."""
-        groups: dict[tuple[Check, str], list[TopicPartition]] = {}
+        """Each text once, with the check and the partitions that it is about, also where leader epochs differ."""
+        groups: dict[tuple[Check, str], list[Finding]] = {}
         for one in findings:
-            groups.setdefault((one.check, one.text), []).append(one.address)
-        for number, ((check, text), where) in enumerate(groups.items()):
+            groups.setdefault((one.check, _EPOCHS.sub("", one.text)), []).append(one)
+        for number, ((check, _), alike) in enumerate(groups.items()):
             before = f"{'' if number else label:<{_MARGIN}}"
-            self._screen.say(f"{check.value} of {named(where)}: {text}", label=before, style=style)
+            where = named(one.address for one in alike)
+            self._screen.say(f"{check.value} of {where}: {_of_all(alike)}", label=before, style=style)
 
 
 def verified_in_words(verified: Verified) -> str:
@@ -266,6 +269,19 @@ def waited_for_in_short(verified: Verified) -> str:
     """The same with numbers alone, for a line that must not wrap."""
     waiting = [one.check for one in verified.findings if one.passed is Passed.NOT_YET]
     return ", ".join(f"{check.value} {waiting.count(check)}" for check in Check if check in waiting)
+
+
+_EPOCHS = re.compile(r"(?<=leader epoch) ([0-9]+)(?:, ([0-9]+) in the plan)?")
+
+
+def _of_all(alike: Sequence[Finding]) -> str:
+    """Their text, which differs in leader epochs alone: ``2 leads, in leader epoch 4-6,9``."""
+    found = [match for one in alike if (match := _EPOCHS.search(one.text)) is not None]
+    if not found:
+        return alike[0].text
+    now, planned = (sorted({int(match[group]) for match in found if match[group]}) for group in (1, 2))
+    epochs = f" {ranges(now)}" + (f", {ranges(planned)} in the plan" if planned else "")
+    return _EPOCHS.sub(epochs, alike[0].text)
 
 
 def _completed(output: Output | None, stock_connection: str, command: str) -> str:

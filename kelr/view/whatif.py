@@ -11,7 +11,7 @@ from kelr.engine.outages.fate import BrokerReturn
 from kelr.engine.outages.standing import OR_WORSE, Standing
 from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, PossibleEnd
-from kelr.engine.words import agree
+from kelr.engine.words import agree, plural
 from kelr.model import Cluster, PartitionState, TopicError
 from kelr.view.affected import Affected
 from kelr.view.columns import Column, Fact, Json, View, attributes, datum, for_people
@@ -359,7 +359,7 @@ def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
         worst = found[0]
         count = new[worst.flag]
         verb = agree(count, *_VERBS[worst.flag])
-        verdict = styled(f"{count:,} of {tally.partitions:,} partitions {verb}", worst.style)
+        verdict = styled(f"{count:,} of {plural(tally.partitions, 'partition')} {verb}", worst.style)
     elif not tally.partitions:
         verdict = styled("UNKNOWN: no partition was read", Style.NOTICE)
     elif better := _better(tally):
@@ -382,7 +382,7 @@ def _better(tally: Tally) -> str:
     count, verb = (before - left, "get a leader") if left < before else (left, "stay without leader")
     may = "may " if tally.depends else ""
     one = verb.replace("get", "gets").replace("stay", "stays")
-    return f"{count:,} of {tally.partitions:,} partitions {may}{verb if may else agree(count, one, verb)}"
+    return f"{count:,} of {plural(tally.partitions, 'partition')} {may}{verb if may else agree(count, one, verb)}"
 
 
 _VERBS = {

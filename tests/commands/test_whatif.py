@@ -116,20 +116,20 @@ def test_a_document_has_every_end_and_what_each_return_does(kelr: Kelr) -> None:
 @pytest.mark.parametrize(
     ("assume", "headline", "remark"),
     [
-        ("1 returns clean", "If broker 1 returns clean: 1 of 1 partitions gets a leader", "-"),
+        ("1 returns clean", "If broker 1 returns clean: 1 of 1 partition gets a leader", "-"),
         (
             "1 returns unclean",
-            "If broker 1 returns unclean: 1 of 1 partitions stays without leader",
+            "If broker 1 returns unclean: 1 of 1 partition stays without leader",
             "back with 2 if stopped cleanly",
         ),
         (
             "1 returns",
-            "If broker 1 returns: 1 of 1 partitions may stay without leader",
+            "If broker 1 returns: 1 of 1 partition may stay without leader",
             "back with 2 if stopped cleanly; so if 1 stopped uncleanly; else 1 leads",
         ),
         (
             "1 returns, 2 returns",
-            "If broker 1 returns, then broker 2 returns: 1 of 1 partitions may lose committed records",
+            "If broker 1 returns, then broker 2 returns: 1 of 1 partition may lose committed records",
             "1 elected as last known leader; so if 1 and 2 stopped uncleanly; else 2 leads",
         ),
         (

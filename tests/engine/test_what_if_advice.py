@@ -24,7 +24,7 @@ def test_a_broker_that_is_up_without_its_log_directory_needs_a_disk_and_no_start
     snapshot = replace(INCIDENT, logs={orders_0: unread})
     advice = advice_after("2 loses its directory", orders_0, snapshot)
     assert advice.text.startswith(
-        "Start broker 1 (1 is fenced). Replace the disk of broker 2, which is up: its log directory is offline."
+        "Start broker 1 (fenced). Replace the disk of broker 2, which is up: its log directory is offline."
     )
     alone = advice_after("1 returns, 2 loses its directory", TopicPartition("orders", 1))
     # 1 was elected as the last known leader, so that 2's log may hold what 1 lacks.

@@ -111,7 +111,7 @@ FIRST_1 = advised(2, "bring-back", (1, 3), "Broker 2 was said to be gone for goo
 EITHER = advised(3, "bring-back", (1, 3), "Start broker 1 or 3. In the ELR.")
 START_1 = advised(4, "bring-back", (1, 3), "Start broker 1 first. Kafka elects it the moment it returns.")
 ELECTED_SOON = advised(5, "wait", (1,), "Kafka elects 1 at its next event for this partition: look again.")
-LED = Advised(6, False, "restore-replication", (3,), "Start broker 3 (3 is fenced).")
+LED = Advised(6, False, "restore-replication", (3,), "Start broker 3 (fenced).")
 
 
 @pytest.mark.parametrize(

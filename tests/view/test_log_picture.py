@@ -173,7 +173,7 @@ def test_where_logs_part() -> None:
         (3, None, None, 0),
         (2, 30, (0, 1), 15),
     ]
-    assert "2 parts from the best log (3) at offset 30: epoch 0 here, 1 there" in shown(bars)
+    assert "2 diverges from the best log (3) at offset 30: epoch 0 here, 1 there" in shown(bars)
     lines = shown(bars, ink=ASCII).splitlines()
     assert lines[0] == "Logs: 3 leads"
     assert set(lines[2].split("  ")[1].strip()) <= set("=x|.")

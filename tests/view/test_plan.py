@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kelr.engine.advice.commands import topic_config
 from kelr.engine.loss_words import loss_in_words
 from kelr.model import (
+    Advice,
     AdviceAction,
     Bounds,
     Consent,
@@ -279,6 +280,7 @@ def test_of_much_advice_there_is_a_row_for_each_thing_to_do() -> None:
     lack = [advised(number, Situation.UNDER_MIN_ISR, AdviceAction.RESTORE_REPLICATION, 3 + number) for number in (0, 1)]
     led = [*lack, advised(2, Situation.UNDER_MIN_ISR, AdviceAction.RESCUE, 5)]
     start = [advised(number, Situation.WAITING_FOR_ELR, AdviceAction.BRING_BACK, 4, 7) for number in (3, 4, 5)]
+    start[1] = replace(start[1], then_designate=True)
     read = [advised(6, Situation.NO_LIVE_REPLICA, AdviceAction.GET_MORE_INFORMATION, 9)]
     keep = [advised(7, Situation.WAITING_FOR_LAST_KNOWN_LEADER, AdviceAction.HOLD, 9)]
     other = [advised(8, Situation.UNKNOWN, AdviceAction.GET_MORE_INFORMATION)]
@@ -299,7 +301,8 @@ no election: 9 partitions. The reason for each: -o wide
 PARTITIONS  SITUATION                      INSTEAD
          1  no-live-replica                read the log of 9
          1  waiting-for-last-known-leader  keep 9 down
-         3  waiting-for-elr                start 4 or 7
+         2  waiting-for-elr                start 4 or 7
+         1  waiting-for-elr                start 4 or 7, then designate
          2  under-min-isr                  return 3 and 4 to the ISR
          1  under-min-isr                  save records, return 5 to the ISR
          1  unknown                        kelr explain
@@ -319,6 +322,42 @@ def test_who_waits_for_a_broker_gets_the_command_for_when_it_never_comes_back() 
     assert item["not_planned"]["command_if_gone"] == f"kelr recover plan {left[0].address} --gone 1 -b kafka-1:9092"
     refused = json.loads(shown(plan(*REFUSED), format=OutputFormat.JSON))["items"][0]
     assert refused["not_planned"]["command_if_gone"] is None
+
+
+def waits(partition: int, reason: str, *brokers: int) -> NotPlanned:
+    return replace(
+        advised(partition, Situation.WAITING_FOR_ELR, AdviceAction.BRING_BACK, *brokers), reason=reason, command=()
+    )
+
+
+def test_how_to_plan_without_the_same_brokers_is_said_once() -> None:
+    """It stood below each reason."""
+    text = shown(plan(waits(1, "One.", 4), waits(2, "Another!", 4), waits(3, "For another broker?", 7)))
+    assert text.count("--gone 4") == text.count("--gone 7") == 1
+    assert "kelr recover plan orders:1-2 --gone 4" in text
+    assert text.index("Another!") < text.index("--gone 4") < text.index("For another broker?")
+
+
+def test_a_command_of_the_steps_is_not_repeated_below_the_reasons() -> None:
+    look = replace(waits(1, "One.", 4), command=("explain", "orders:1"))
+    text = shown(plan(look))
+    assert "Do    Look at the advice before you start broker 4" in text
+    assert text.count("kelr explain orders:1 -b kafka-1:9092") == 1
+
+
+def test_better_advice_that_differs_in_offsets_alone_is_told_once() -> None:
+    def against(partition: int, end: int, broker: int = 4) -> PlannedElection:
+        text = f"Save {end // 2} offsets, from {end // 2} on. Start broker {broker}: its log ends at {end}."
+        return replace(LOSSY, partition=partition, against=Advice(AdviceAction.BRING_BACK, text, broker))
+
+    elections = (against(1, 50), against(2, 62), against(3, 62, broker=7))
+    text = " ".join(shown(plan(*elections)).split())
+    one = "Save 25 offsets, from 25 on. Start broker 4: its log ends at 50. These offsets are those of orders:1."
+    assert (
+        f"Better {one} (orders:1-2) Save 31 offsets, from 31 on. Start broker 7: its log ends at 62. (orders:3)" in text
+    )
+    wide = shown(plan(*elections), format=OutputFormat.WIDE)
+    assert wide.count("Start broker 4: its log ends at") == 2
 
 
 def test_wide_says_why_and_how_for_each() -> None:

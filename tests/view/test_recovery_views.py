@@ -15,6 +15,7 @@ from kelr.engine.planning.verification import findings
 from kelr.model import (
     AdviceAction,
     Bounds,
+    Check,
     HoldDown,
     HoldReason,
     LogUnavailable,
@@ -310,6 +311,23 @@ def test_a_long_list_of_partitions_breaks_behind_commas() -> None:
         lines = shown(verified, width=width).splitlines()
         assert sum("production:0," in line for line in lines) == 1
         assert max(map(len, lines)) <= (width or 80)
+
+
+def test_of_leader_epochs_alone_there_is_no_line_each() -> None:
+    """Of sixty partitions there were sixty lines."""
+    evidence = PLANNED.evidence
+    elections = tuple(
+        replace(PLANNED, partition=number, evidence=replace(evidence, leader_epoch=5 + number)) for number in range(4)
+    )
+    found = [
+        one
+        for planned in elections
+        for one in findings(planned, seen(state={"leader": None, "leader_epoch": 20 + planned.partition}))
+        if one.check is Check.LEADER
+    ]
+    text = " ".join(shown(Verified(replace(PLAN, elections=elections), found, NOW_MS)).split())
+    assert "leader of orders:0-3: no leader (leader epoch 20-23, 5-8 in the plan): the leader elected since" in text
+    assert text.count("no leader (") == 1
 
 
 # Brokers.

@@ -15,7 +15,7 @@ from kelr.engine.case import Case
 from kelr.engine.forecast import elected_in_company
 from kelr.engine.logs import without_parts
 from kelr.engine.words import agree, brokers, joined, plural
-from kelr.model import Advice, ElectedBy, Forecast, Loss, Parts, Truncation
+from kelr.model import Advice, AdviceAction, Decision, ElectedBy, Forecast, Loss, Parts, Truncation
 
 
 def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
@@ -167,3 +167,17 @@ def _is_designated_then(back: Forecast) -> bool:
     if back.elected is None:
         return back.leads == back.replica
     return back.elected_by is ElectedBy.LEADER_STAYS and back.elected != back.replica
+
+
+def started(decision: Decision) -> tuple[int, ...]:
+    """The brokers that the advice is to start; empty where it is another, or speaks of any."""
+    advice = decision.advice
+    if advice.action is not AdviceAction.BRING_BACK or advice.replica is None:
+        return ()
+    return advice.start or (advice.replica,)
+
+
+def is_elected_by_nobody(decision: Decision) -> bool:
+    """Whether the brokers that the advice is to start return without an election, so that one is designated then."""
+    returns = [one for one in decision.forecasts if one.replica in started(decision)]
+    return bool(returns) and all(one.elected is None and one.then is not None for one in returns)

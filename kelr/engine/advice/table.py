@@ -142,7 +142,10 @@ def _restore_replication(case: Case, _found: Findings) -> Advice:
     refused = "Producers with acks=all are refused until the ISR has min ISR members again."
     lost = [replica for replica in out if replica in case.without_directory]
     if down or lost:
-        parts = [f"Start {brokers(down)} ({joined(f'{d} is {case.status(d)}' for d in down)})."] if down else []
+        each = {replica: case.status(replica) for replica in down}
+        alike = len(set(each.values())) == 1
+        how = each[down[0]] if alike else joined(f"{replica} is {status}" for replica, status in each.items())
+        parts = [f"Start {brokers(down)} ({how})."] if down else []
         if lost:
             them = agree(len(lost), "its log directory is", "their log directories are")
             parts.append(

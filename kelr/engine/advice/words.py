@@ -62,7 +62,7 @@ def _hold_down(case: Case, designated: int, loss: Loss | None) -> str:
     """Whoever stays away truncates to the new leader on return: the last moment to save its tail is before."""
     truncated = {one.replica for one in loss.truncations} if loss is not None else set()
     away = [replica for replica in case.absent if replica in case.logs.unheard or replica in truncated]
-    away = [replica for replica in away if not _is_saved(case, replica, designated)]
+    away = sorted(replica for replica in away if not _is_saved(case, replica, designated))
     if not away:
         return ""
     if len(away) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kelr.engine.advice.returns import is_elected_by_nobody
 from kelr.engine.planning.subject import Subject
 from kelr.model import AdviceAction, ElectionType, NotPlanned, Situation, Unplanned
 
@@ -33,6 +34,7 @@ def advised(subject: Subject) -> NotPlanned:
         keep_down=advice.keep_down,
         stop=advice.stop,
         stock=advice.stock,
+        then_designate=is_elected_by_nobody(decision),
     )
 
 
