@@ -19,6 +19,7 @@ from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
 from kelr.commands.watch_telling import HistoryBuilder
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, next_step_s, title_of
 from kelr.engine.watching import Readings
+from kelr.engine.words import plural
 from kelr.errors import KelrError
 from kelr.model import Selection, TopicPartition
 from kelr.model.plan import ElectionRequest
@@ -57,7 +58,9 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
     trouble, silent = watching.trouble, watching.silent
     unread = "" if trouble is None else f"; it could not be read since {clock(trouble.since_ms)}"
     unheard = "" if silent is None else f"; no controller answered {silent_since(silent)}"
-    output.note(f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {counts.read:,} partitions{unread}{unheard}")
+    output.note(
+        f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {plural(counts.read, 'partition')}{unread}{unheard}"
+    )
     if watching.newest is not None and watching.newest.unsaved:
         output.note(watching.newest.unsaved)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from kelr.engine.words import plural
+from kelr.engine.words import agree, joined, plural
 from kelr.view.layout import wrapped
 from kelr.view.log_bars import Bar, Holds, LogBars
 from kelr.view.log_scale import ASCII, BLOCKS, Ink, Line, Picture, Scale, picture
@@ -196,9 +196,10 @@ def remarks(bars: LogBars) -> Iterator[str]:
             yield f"{bar.replica} would truncate {offsets} to follow {bars.leads}"
         elif not bar.cut_known:
             yield f"what {bar.replica} would truncate to follow {bars.leads} is not known"
-    unheard = [str(bar.replica) for bar in bars.bars if bar.unheard is not None]
+    unheard = [bar.replica for bar in bars.bars if bar.unheard is not None]
     if unheard:
-        yield f"of {', '.join(unheard)} nothing is drawn: each may hold more than all others"
+        are, each = agree(len(unheard), "is", "are"), agree(len(unheard), "it", "each")
+        yield f"{joined(unheard)} {are} not drawn: {each} may hold more than all others"
 
 
 def _legend(drawn: Picture, ink: Ink) -> Iterator[str]:

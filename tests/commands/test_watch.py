@@ -294,7 +294,7 @@ def test_without_a_controller_it_does_not_end_as_healthy(
     )
     happen()
     begin, *_ = lines(kelr(*WATCH, "steady", "--for", "2s").out)
-    assert "; ? leaderless, ? leaderless or unsafe, ? under min ISR of 1 partitions, as brokers knew" in begin
+    assert "; ? leaderless, ? leaderless or unsafe, ? under min ISR of 1 partition, as brokers knew" in begin
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_the_last_replica_that_is_proven_complete_is_missed(kelr: Kelr, cluster:
     brokers = tuple(Broker(one, BrokerStatus.FENCED if one == 1 else BrokerStatus.LIVE) for one in (1, 2, 3))
     cluster(replace(HEALTHY, partitions=(state,), cluster=replace(HEALTHY.cluster, brokers=brokers)))
     ran = kelr("whatif", "--kill", "2,3", "--check")
-    assert (ran.code, "1 of 1 partitions is left without a replica that is proven complete" in ran.out) == (1, True)
+    assert (ran.code, "1 of 1 partition is left without a replica that is proven complete" in ran.out) == (1, True)
     ran = kelr("whatif", "--any", "2", "--check")
     assert (ran.code, "1 of 1 set leaves a partition without leader" in ran.out) == (1, True)
 

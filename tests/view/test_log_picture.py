@@ -150,7 +150,7 @@ Logs: if 3 were elected now: unclean (stock)
  2 live (best)     ███████████≈██████████ ░░░░┃░░░░░░░░░░░░░░░  end 135 HW 120
                    ^0                    ^116 ^120            ^135
   2 would truncate 19 offsets (116..134) to follow 3
-  of 1 nothing is drawn: each may hold more than all others
+  1 is not drawn: it may hold more than all others
   █ as in the best log   ░ as in the best log, and would be truncated   · not
     there   ┃ high watermark
 """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kelr.engine.watching import Change, Counts, Elected, PartitionChange, Sight, Watched
+from kelr.engine.words import plural
 from kelr.model import PartitionState
 from kelr.view.columns import Fact, Json, View, datum
 from kelr.view.styled import Span, Style, Text
@@ -131,9 +132,8 @@ def begin_lines(sight: Sight) -> Iterator[WatchLine]:
     counts = sight.counts
     day = datetime.fromtimestamp(sight.seen_ms / 1000, UTC).strftime("%Y-%m-%d")
     live = sum(status == "live" for status in sight.brokers.values())
-    stands = (
-        f"{counts_in_words(counts)}, {figure(counts, counts.under_min_isr)} under min ISR of {counts.read:,} partitions"
-    )
+    of = plural(counts.read, "partition")
+    stands = f"{counts_in_words(counts)}, {figure(counts, counts.under_min_isr)} under min ISR of {of}"
     if counts.controller_silent:
         stands += f", as brokers knew it last: no controller answers ({sight.controller_silence})"
     words = (
