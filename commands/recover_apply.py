@@ -48,6 +48,7 @@ from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
 from kelr.sources.ground import MACHINE
 from kelr.view.applied import Checked, show_applied, show_recheck
+from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_words import partitions_in_words
@@ -148,7 +149,7 @@ def _require_in_time(session: Session, plan: Plan, wanted: ApplyOptions) -> None
         next_step=session.output.next_command(again),
         code="plan-expired",
     )
-    if not wanted.dry_run:
+    if not (wanted.dry_run or _nobody_to_ask(session.output, wanted.given)):
         _record_all_refused(session, plan, [*_refused_with(error, plan)], wanted.given)
     raise error
 
@@ -207,13 +208,15 @@ def _apply(
         try:
             consented = ask_consent(session.output, part, wanted.given)
         except RefusedError as not_confirmed:
+            unasked = _nobody_to_ask(session.output, wanted.given)
             refused = [*checked.refused, *_refused_with(not_confirmed, part)]
-            _record_all_refused(session, checked.plan, refused, wanted.given)
+            if not unasked:
+                _record_all_refused(session, checked.plan, refused, wanted.given)
             forced = any(one.consent is Consent.FORCE for one in part.elections)
             following = None if forced else rescue or _flags(wanted, part)
             if not session.output.format.for_people:
                 _show_results(session, checked.plan, checked.results, context, following)
-            elif following is not None and not can_ask(session.output):
+            elif following is not None and unasked:
                 session.output.next(following)
             raise
     record_refused(checked.plan, checked.refused, state_directory=state, ground=MACHINE, who=who, consented=consented)
@@ -253,6 +256,11 @@ def _together(checked: Checked, done: Sequence[Applied]) -> list[Applied]:
 
 
 # The end.
+
+
+def _nobody_to_ask(output: Output, given: Confirmation) -> bool:
+    """Whether nobody said, or can say, yes: such a run tries nothing, and leaves no line in the audit log."""
+    return not (given.yes or can_ask(output))
 
 
 def _end_dry_run(
