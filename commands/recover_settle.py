@@ -29,9 +29,11 @@ from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
 from kelr.sources.ground import MACHINE
 from kelr.sources.live.failures import error_in_words
+from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.recovery_status import (
     Put,
+    as_people_read,
     audit_view,
     cleared_view,
     price_head,
@@ -241,6 +243,8 @@ def show_log(session: Session, *, since: str | None, topics: Sequence[str]) -> N
     since_ms = None if since is None else _moment_ms(since)
     with output.listing(audit_view(), {"file": str(audit_file(state))}) as listing:
         records = audit.read(state, since_ms=since_ms, topics=topics or None, cluster_id=cluster_id)
+        if output.format is OutputFormat.TABLE:
+            records = as_people_read(records)
         while batch := list(itertools.islice(records, _LINES_AT_ONCE)):
             listing.add(batch)
     if output.format.for_people and not listing.rows:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kelr.engine.planning.lost import lost_in_all
@@ -14,7 +15,7 @@ from kelr.view.describe import SILENCE_FACT
 from kelr.view.layout import Layout
 from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_words
 from kelr.view.output import Output
-from kelr.view.plan_words import partitions_in_words
+from kelr.view.plan_words import named, partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
 
 if TYPE_CHECKING:
@@ -334,7 +335,7 @@ def audit_view() -> View[AuditRecord]:
         return datum(key, type_, about, lambda row: _value(row, key))
 
     people: tuple[Column[AuditRecord], ...] = (
-        for_people("WHEN (UTC)", lambda row: plain(row.when)),
+        for_people("WHEN (UTC)", lambda row: plain(f"{row.when[:19]}Z")),
         for_people("WHO", _who, yields=2),
         for_people("WHAT", lambda row: plain(_what(row)), hyphenated=True),
         for_people("WHERE", lambda row: plain(_where(row))),
@@ -388,6 +389,21 @@ def audit_view() -> View[AuditRecord]:
         ),
         head=(Fact("file", "string", "The audit log's file."),),
     )
+
+
+def as_people_read(records: Iterable[AuditRecord]) -> Iterator[AuditRecord]:
+    """Lines in a row that differ in time and partition alone as one, which has all the partitions for its topic."""
+
+    def alike(one: AuditRecord) -> tuple[object, ...]:
+        return (one.command, one.plan_id, one.journal, one.cluster_id, one.result, _who(one), _what(one), _words(one))
+
+    for _, group in groupby(records, key=alike):
+        run = list(group)
+        addresses = [TopicPartition(one.topic, one.partition) for one in run if one.partition is not None]
+        if 1 < len(run) == len(addresses):
+            yield replace(run[0], topic=named(addresses), partition=None)
+        else:
+            yield from run
 
 
 def _value(row: AuditRecord, key: str) -> Json:

@@ -22,7 +22,7 @@ def test_tiles_and_gaps_are_harmless_wherever_they_stand() -> None:
         '    <div class="tile bad"><dt>&lt;script&gt;\\u202e</dt><dd>1 &amp; 2</dd></div>',
         "  </dl>",
         '<div class="gaps" role="note">',
-        "    <h3>What this report cannot tell</h3>",
+        "    <h3>Not known</h3>",
         "    <ul>",
         "      <li>&lt;script&gt;\\u202e <code>kelr &lt;x&gt;</code></li>",
         "    </ul>",

@@ -473,7 +473,8 @@ def test_nothing_known_is_not_nothing_lost() -> None:
 def test_partitions_are_named_as_ranges() -> None:
     some = [TopicPartition("orders", number) for number in (0, 1, 2, 7)] + [TopicPartition("payments", 3)]
     assert named(some) == "orders:0-2,7, payments:3"
-    assert named(some, 2) == "orders:0-1 and 3 more"
+    assert named(some, 2) == "orders:0-2,7 and 1 more"
+    assert named(some, 1) == "orders:0-2 and 2 more"
     assert named([TopicPartition("x" * 100, 1)], longest=10) == "xxxxx…xxxx:1"
 
 

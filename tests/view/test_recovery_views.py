@@ -34,7 +34,7 @@ from kelr.view.broker_order import Contested, broker_order, sections
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_markdown import MOST_ROWS, plan_markdown
-from kelr.view.recovery_status import Put, audit_view, show_put_right, show_status
+from kelr.view.recovery_status import Put, as_people_read, audit_view, show_put_right, show_status
 from kelr.view.rescue import dump_view
 from kelr.view.saved import Collected, show_collection
 from kelr.view.verification import (
@@ -606,10 +606,22 @@ def test_a_line_of_the_audit_log_in_every_format(format: OutputFormat) -> None:
     stdout = io.StringIO()
     with Output(stdout, io.StringIO(), format=format).listing(audit_view(), {"file": "audit.jsonl"}) as listing:
         listing.add([RECORD])
-    assert "2023-11-14T22:13:20.000Z" in stdout.getvalue()
+    assert ("2023-11-14T22:13:20Z" if format.for_people else "2023-11-14T22:13:20.000Z") in stdout.getvalue()
     assert "it burned" in stdout.getvalue()
     if format is OutputFormat.JSON:
         assert violations(json.loads(stdout.getvalue()), "audit-log") == []
+
+
+def test_lines_of_the_audit_log_that_differ_in_the_partition_alone_are_one_for_people() -> None:
+    election = replace(RECORD, what=AuditWhat.ELECTION, election="unclean", topic="orders", partition=0, result="done")
+    lines = [replace(election, partition=number, at_ms=RECORD.at_ms + number) for number in (0, 1, 2, 7)]
+    refused = replace(election, partition=8, result="refused")
+    told = [(one.topic, one.partition, one.result) for one in as_people_read([*lines, refused, RECORD])]
+    assert told == [
+        ("orders:0-2,7", None, "done"),
+        ("orders", 8, "refused"),
+        (RECORD.topic, RECORD.partition, RECORD.result),
+    ]
 
 
 def test_what_the_audit_log_did_not_record_is_not_known() -> None:

@@ -57,15 +57,19 @@ def named(addresses: Iterable[TopicPartition], most: int = MOST_NAMED, *, longes
     """``orders:0-5, payments:3 and 12 more``: partitions of one topic as ranges.
 
     Args:
+        most: how many ranges.
         longest: characters of a topic's name; the middle of longer ones goes.
     """
-    every = sorted(addresses)
-    shown = every[:most]
+    every, runs = sorted(addresses), 0
     by_topic: dict[str, list[int]] = {}
-    for at in shown:
+    for before, at in zip([None, *every], every, strict=False):
+        runs += before is None or at != TopicPartition(before.topic, before.partition + 1)
+        if runs > most:
+            break
         by_topic.setdefault(at.topic, []).append(at.partition)
     text = ", ".join(f"{_short(topic, longest)}:{_ranges(numbers)}" for topic, numbers in by_topic.items())
-    return text if len(every) == len(shown) else f"{text} and {len(every) - len(shown):,} more"
+    left = len(every) - sum(map(len, by_topic.values()))
+    return f"{text} and {left:,} more" if left else text
 
 
 def stake(decision: Decision) -> int:
