@@ -186,7 +186,7 @@ def test_logs_that_cannot_be_compared_are_not_said_to_be_the_same() -> None:
     ]
     text = shown(bars_of(answers, ElectionType.UNCLEAN))
     assert "what 2 would truncate to follow 3 is not known" in text
-    assert "3 cannot be compared with the best log: where they part is not known" in text
+    assert "3 cannot be compared with the best log: where they diverge is not known" in text
     assert "?" * 10 in text
 
 
