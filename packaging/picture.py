@@ -59,7 +59,9 @@ def seen(*, color: bool) -> str:
         code = main(COMMAND.replace("-b kafka-1:9092", saved).split()[1:])
     if code:
         raise SystemExit(f"{COMMAND}: exit code {code}\n{screen.getvalue()}")
-    text = screen.getvalue().replace(saved, "-b kafka-1:9092").replace("-b HOST:PORT", "-b kafka-1:9092")
+    # How old the snapshot is, no cluster would say.
+    lines = (line for line in screen.getvalue().splitlines(keepends=True) if not line.startswith(str(SNAPSHOT)))
+    text = "".join(lines).replace(saved, "-b kafka-1:9092").replace("-b HOST:PORT", "-b kafka-1:9092")
     return f"$ {COMMAND}\n{text.rstrip()}\n"
 
 
