@@ -78,10 +78,14 @@ def test_what_nobody_told_is_never_passed_over_in_silence() -> None:
 OPEN, REFUSED, SILENT = AddressState.OPEN, AddressState.REFUSED, AddressState.SILENT
 
 
-def silent(**controllers: AddressState) -> CheckupFacts:
-    """Nobody leads, and this answers at the controllers' addresses."""
+STATIC, BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+
+
+def silent(config: str = STATIC, **controllers: AddressState) -> CheckupFacts:
+    """Nobody leads, and this answers at the controllers' addresses, which brokers' files name."""
+    facts = with_config(WELL, config, ConfigRead(",".join(controllers), ConfigSource.STATIC, None), 1)
     cluster = replace(WELL.cluster, controller=None, controller_silence="no answer in time")
-    return replace(WELL, cluster=cluster, controllers=controllers)
+    return replace(facts, cluster=cluster, controllers=controllers)
 
 
 def test_who_follows_is_told_by_the_clock_of_the_controller_that_leads() -> None:
@@ -122,8 +126,24 @@ def test_a_majority_that_runs_and_elects_nobody_is_not_lost() -> None:
     assert not [one for one in cluster_checks(WELL) if one.id == "quorum-lost"]
 
 
+def test_addresses_to_bootstrap_from_are_not_taken_for_the_voters() -> None:
+    """One may be a load balancer's, which accepts connections though no controller runs behind it."""
+    told = list(cluster_checks(silent(BOOTSTRAP, balancer=OPEN)))
+    assert "quorum-lost" not in found(told)
+    assert unchecked(told)["quorum-lost"] == (
+        "1 of 1 controller endpoint accepts connections; controller.quorum.bootstrap.servers may name some of the"
+        " controllers, or a load balancer: how many run is not known"
+    )
+    assert str(found(told)["no-controller"].caution).startswith("1 of 1 controller endpoint accepts connections")
+    finding = found(cluster_checks(silent(BOOTSTRAP, a=REFUSED, b=SILENT, c=OPEN)))["quorum-lost"]
+    assert finding.what == (
+        "1 of 3 controller endpoints accepts connections from here: a (connection refused), b (no response) and c"
+        " (accepts connections)"
+    )
+
+
 def test_brokers_files_name_the_controllers() -> None:
-    servers, static = "controller.quorum.bootstrap.servers", "controller.quorum.voters"
+    servers, static = BOOTSTRAP, STATIC
     assert controller_addresses(brokers_of(WELL)) == ()
     dynamic = with_config(WELL, servers, ConfigRead("c2:9093, c1:9093", ConfigSource.STATIC, None), *range(1, 7))
     assert controller_addresses(brokers_of(dynamic)) == ("c1:9093", "c2:9093")

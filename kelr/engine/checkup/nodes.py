@@ -66,11 +66,13 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     accept = [address for address, state in seen.items() if state is AddressState.OPEN]
     majority = len(seen) // 2 + 1
     enough = bool(seen) and len(accept) >= majority
+    voters = isinstance(facts.brokers, tuple) and _controllers_named(facts.brokers)[0] == _STATIC_VOTERS
+    many = plural(len(seen), "controller" if voters else "controller endpoint")
+    these = f"{len(accept)} of {many} {agree(len(accept), 'accepts', 'accept')} connections"
     yield of.NO_CONTROLLER.finding(
         f"no controller answers ({silence})",
-        caution=f"{len(accept)} of {plural(len(seen), 'controller')} accept connections"
-        " from here: see in the controllers' server logs why they elect no leader. kelr quorum explain says whether"
-        " addresses, a disk or more is lost"
+        caution=f"{these} from here: see in the controllers' server logs why they elect no leader. kelr quorum explain"
+        " says whether addresses, a disk or more is lost"
         if enough
         else "look at the controllers' server logs, and start them until a majority runs",
     )
@@ -83,13 +85,15 @@ def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     elif not enough:
         states = joined(f"{address} ({_ANSWERS[state]})" for address, state in seen.items())
         yield of.QUORUM_LOST.finding(
-            f"{len(accept)} of {plural(len(seen), 'controller')}"
-            f" {agree(len(accept), 'accepts', 'accept')} connections from here, and a majority takes {majority}:"
-            f" {states}",
+            f"{these} from here{f', and a majority takes {majority}' if voters else ''}: {states}",
             commands=[COLLECT],
             caution="start the stopped controllers whose disks are whole; where they have other addresses now, see kelr"
             " quorum plan --voter. If the disks of a majority are lost, start"
             " none: keep brokers up, collect on each host, controllers and brokers, then kelr quorum explain",
+        )
+    elif not voters:
+        yield of.QUORUM_LOST.not_checked(
+            f"{these}; {_BOOTSTRAP} may name some of the controllers, or a load balancer: how many run is not known"
         )
     for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.UNDER_REPLICATED, of.BROKER_FENCED):
         yield check.not_checked(f"no controller answers ({silence}): brokers tell what they knew last")
@@ -104,13 +108,19 @@ _ANSWERS = {
 
 def controller_addresses(brokers: Sequence[BrokerFacts]) -> tuple[str, ...]:
     """``HOST:PORT`` of each controller that brokers' files name: voters where any file has them."""
+    return _controllers_named(brokers)[1]
+
+
+def _controllers_named(brokers: Sequence[BrokerFacts]) -> tuple[str | None, tuple[str, ...]]:
+    """The config that names controllers, and the addresses. Only that of static voters names them all, and nothing
+    else: the other may name a load balancer."""
     configs = [one.configs for one in brokers if not isinstance(one.configs, NotRead)]
     for name in QUORUM_CONFIGS:
         named = ",".join(_value(one, name) or "" for one in configs).split(",")
         found = {text.strip().rpartition("@")[2] for text in named} - {""}
         if found:
-            return tuple(sorted(found))
-    return ()
+            return name, tuple(sorted(found))
+    return None, ()
 
 
 def _fenced(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
