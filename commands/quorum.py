@@ -1,4 +1,4 @@
-"""``kelr quorum``: collect, explain, plan, apply, verify, undo."""
+"""``kelr quorum``: collect, explain, plan, apply, restore, verify, undo."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def collect(
 
 
 @app.command(
-    **on_this_machine({ExitCode.FOUND: "the quorum is lost, or no copy says who votes"}),
+    **on_this_machine({ExitCode.FOUND: "the quorum is lost, no copy says who votes, or the best copy is stale"}),
 )
 def explain(ctx: typer.Context, collections: Collections) -> None:
     """Compare the copies: which is best, what is proved, what choosing each does.
@@ -80,14 +80,14 @@ def explain(ctx: typer.Context, collections: Collections) -> None:
       kelr quorum explain *.kelr-quorum -o json
     """
     output = open_output(ctx)
-    from kelr.quorum.assess import Matter, assess  # noqa: PLC0415 - not for --help
+    from kelr.quorum.assess import Matter, Verdict, assess  # noqa: PLC0415 - not for --help
     from kelr.quorum.reading import read_collections  # noqa: PLC0415
     from kelr.view.quorum import show_assessment  # noqa: PLC0415
 
     found = read_collections(collections)
     assessment = assess(found.copies, found.disks)
     show_assessment(output, assessment)
-    if assessment.matter in {Matter.LOST, Matter.UNKNOWN}:
+    if assessment.matter in {Matter.LOST, Matter.UNKNOWN} or assessment.best.verdict is Verdict.STALE:
         raise typer.Exit(ExitCode.FOUND)
 
 
@@ -119,10 +119,19 @@ def plan(
         Path | None, typer.Option("--directory", metavar="PATH", help="Its metadata.log.dir, on its host.")
     ] = None,
     source: Annotated[
-        int | None, typer.Option("--source", metavar="NODE", help="Take this node's copy, not the best one.")
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="COPY",
+            help="Take the copy of this node, directory id or place (as explain shows it), not the best one.",
+        ),
     ] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Take a stale copy: where nothing better is left, or to undo a rescue.")
+    ] = False,
     listener: Annotated[
-        str | None, typer.Option("--listener", metavar="NAME", help="Name of its listener (default: as recorded).")
+        str | None,
+        typer.Option("--listener", metavar="NAME", help="Name of its listener (default: the one that voters have)."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -134,7 +143,8 @@ def plan(
 
     The plan names the copy with its digests, the bytes that are appended, the
     directory, configs, and what has to be stated before it is carried out. A stale
-    copy is refused. It changes nothing.
+    copy is refused without --stale, and then needs every broker stopped and
+    collected. It changes nothing.
 
     Examples:
       kelr quorum plan *.kelr-quorum --node 100 --directory /var/lib/kafka/meta \
@@ -148,9 +158,11 @@ def plan(
 
     request: PlanRequest | AddressRequest
     if voter:
-        if node is not None or address is not None or source is not None:
-            raise UsageError("--voter takes the voters as they are", next_step="leave --node, --address, --source out")
-        request = AddressRequest(dict(map(_voter, voter)), kafka, directory)
+        if node is not None or address is not None or source is not None or stale:
+            raise UsageError(
+                "--voter takes the voters as they are", next_step="leave --node, --address, --source, --stale out"
+            )
+        request = AddressRequest(dict(map(_voter, voter)), kafka, directory, listener)
     elif node is None or address is None or directory is None:
         raise UsageError(
             "nothing says which controller is to lead",
@@ -158,7 +170,7 @@ def plan(
         )
     else:
         host, port = _address(address)
-        request = PlanRequest(node, directory, host, port, kafka, source, listener)
+        request = PlanRequest(node, directory, host, port, kafka, source, listener, stale)
     plan_rescue(output, collections, request, out, overwrite=overwrite)
 
 
@@ -191,34 +203,90 @@ def apply(
     *,
     never_start: Annotated[
         list[str] | None,
-        typer.Option("--never-start", metavar="IDS", help="State that these old controllers never start again."),
+        typer.Option(
+            "--never-start",
+            metavar="IDS",
+            help="State that these old controllers never start again with the log that they have.",
+        ),
     ] = None,
     missing: Annotated[
         list[str] | None,
         typer.Option("--missing", metavar="IDS", help="Do without these nodes, which were not read whole."),
+    ] = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topics", metavar="NAMES", help="A stale copy may set these topics aside, bring them back, cut records."
+        ),
+    ] = None,
+    data_copied: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data-copied", metavar="IDS", help="State that these brokers' log directories are copied (stale copy)."
+        ),
     ] = None,
 ) -> None:
     """Make the new controller's directory, on its host; starts nothing.
 
     It refuses while any controller's address answers, while a broker runs that was
     not collected, and until it is stated which old controllers never start again.
-    The old directory is renamed and kept. Cut short, it is finished by the same
-    command.
+    With a stale copy every broker must be stopped, its data copied, and each topic
+    named that is not as it was. The old directory is renamed and kept. Cut short,
+    it is finished by the same command.
 
     Examples:
       kelr quorum apply rescue.json *.kelr-quorum --never-start 100,101,102
+      kelr quorum apply rescue.json *.kelr-quorum --never-start 100,101,102 \
+        --topics orders,payments --data-copied 1,2
     """
     output = open_output(ctx)
     from kelr.commands.quorum_plan import apply_rescue  # noqa: PLC0415
     from kelr.commands.targets import read_ids  # noqa: PLC0415 - not for --help
+    from kelr.quorum.apply import Statement  # noqa: PLC0415
 
-    apply_rescue(
-        output,
-        plan_file,
-        collections,
+    statement = Statement(
         never_start=read_ids("--never-start", never_start or (), "node"),
         missing=read_ids("--missing", missing or (), "node"),
+        topics=[topic.strip() for text in topics or () for topic in text.split(",")],
+        data_copied=read_ids("--data-copied", data_copied or ()),
     )
+    apply_rescue(output, plan_file, collections, statement)
+
+
+@app.command(
+    **on_this_machine(
+        {
+            ExitCode.REFUSED: "the broker runs, or not all of its directories are named; nothing changed",
+            ExitCode.PARTLY_DONE: "some directories are left as they are; the table says why",
+        }
+    )
+)
+def restore(
+    ctx: typer.Context,
+    plan_file: PlanFile,
+    collections: PlannedFrom,
+    *,
+    node_dir: Annotated[
+        list[Path],
+        typer.Option("--node-dir", metavar="PATH", help="A log directory of a stopped broker: all of its log.dirs."),
+    ],
+) -> None:
+    """Rename back what a stopped broker has set aside, on its host.
+
+    A broker that followed another copy has renamed replicas of topics that this
+    one did not know to -stray, or to -delete. Where the copy of the plan knows
+    the topic id and places the replica on this broker, the directory gets its
+    name back. Run it on each broker's host before the broker starts.
+
+    Examples:
+      kelr quorum restore rescue.json *.kelr-quorum --node-dir /data/1 --node-dir /data/2
+    """
+    output = open_output(ctx)
+    from kelr.commands.quorum_plan import restore_set_aside  # noqa: PLC0415 - not for --help
+
+    code = restore_set_aside(output, plan_file, collections, node_dir)
+    if code is not ExitCode.DONE:
+        raise typer.Exit(code)
 
 
 @app.command(
@@ -263,6 +331,9 @@ def undo(
     plan_file: PlanFile,
 ) -> None:
     """Put the old directory back, where the new controller has never started.
+
+    Once it has led, brokers follow its log. Then another copy is put in its place
+    by a plan with --stale, which begins above its epoch.
 
     Examples:
       kelr quorum undo rescue.json

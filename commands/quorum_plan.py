@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.session import Session, now_ms
@@ -16,10 +16,20 @@ from kelr.quorum.apply import (
     check_addresses,
     check_statement,
     check_target,
+    copy_of,
 )
 from kelr.quorum.assess import assess
-from kelr.quorum.plan import AddressRequest, PlanRequest, make_address_plan, make_plan, read_plan, write_plan
+from kelr.quorum.plan import (
+    AddressRequest,
+    PlanRequest,
+    QuorumPlan,
+    make_address_plan,
+    make_plan,
+    read_plan,
+    write_plan,
+)
 from kelr.quorum.reading import Collected, read_collections
+from kelr.quorum.restore import find_set_aside, rename_back
 from kelr.quorum.verify import Seen, ask_quorum, check_rescue, log_is_same
 from kelr.recovery.places import state_directory
 from kelr.sources.disk import read_brokers
@@ -28,7 +38,7 @@ from kelr.sources.live.diagnose import probe_address
 from kelr.sources.live.failures import TOPIC_UNAUTHORIZED
 from kelr.view.output import Output
 from kelr.view.quorum_plan import show_applied, show_plan
-from kelr.view.quorum_verify import show_verified
+from kelr.view.quorum_verify import show_restored, show_verified
 
 
 def plan_rescue(
@@ -49,13 +59,11 @@ def apply_rescue(
     output: Output,
     plan_file: Path,
     collections: Sequence[Path],
-    *,
-    never_start: Collection[int],
-    missing: Collection[int],
+    statement: Statement,
 ) -> None:
     """Check all that a rescue stands on, and make the directory."""
     plan = read_plan(plan_file)
-    check_statement(plan, Statement(never_start, missing))
+    check_statement(plan, statement)
     archive, place = archive_of(plan, read_collections(collections))
     check_target(plan)
     check_addresses(plan, probe_address)
@@ -69,7 +77,7 @@ def verify_rescue(
     """Look at the cluster, and at what of it is on this host; gives how the command ends."""
     plan, collected = read_plan(plan_file), read_collections(collections)
     archive, place = archive_of(plan, collected)
-    image = next(one.image for one in collected.copies if one.node == plan.source.node)
+    image = copy_of(plan, collected).image
     source = session.source()
     topics: dict[str, str | None] = {}
     leaderless = 0
@@ -87,7 +95,7 @@ def verify_rescue(
         leaderless=leaderless,
         denied=frozenset(error.topic for error in errors if error.error == TOPIC_UNAUTHORIZED),
         log_same=log_is_same(plan, archive, place),
-        set_aside=_set_aside_since(collected, node_directories) if node_directories else None,
+        set_aside=_set_aside_since(plan, collected, node_directories) if node_directories else None,
     )
     checks = list(check_rescue(plan, image, seen))
     show_verified(session.output, checks, leaderless)
@@ -96,10 +104,28 @@ def verify_rescue(
     return ExitCode.PARTLY_DONE if any(one.passed is None for one in checks) else ExitCode.DONE
 
 
-def _set_aside_since(collected: Collected, directories: Sequence[Path]) -> tuple[str, ...]:
-    """Directories of replicas that brokers have renamed since they were collected."""
+def restore_set_aside(
+    output: Output, plan_file: Path, collections: Sequence[Path], node_directories: Sequence[Path]
+) -> ExitCode:
+    """Rename back what a broker on this host has set aside; gives how the command ends."""
+    plan, collected = read_plan(plan_file), read_collections(collections)
+    directories = [path.absolute() for path in node_directories]
+    found = find_set_aside(plan, collected, directories)
+    rename_back(plan, found, directories, state_directory=state_directory(), now_ms=now_ms())
+    show_restored(output, found)
+    return ExitCode.PARTLY_DONE if any(one.kept is not None for one in found) else ExitCode.DONE
+
+
+def _set_aside_since(plan: QuorumPlan, collected: Collected, directories: Sequence[Path]) -> tuple[str, ...]:
+    """Directories of replicas that brokers have renamed since they were collected; those of topics that were named
+    when a stale copy was taken are expected."""
     before = {path for disk in collected.disks for path in disk.set_aside}
     disks = read_brokers([path.absolute() for path in directories], checksums=False, lineage=False, clock_ms=now_ms)
-    found = (one.path for disk in disks for one in disk.unused if one.kind is not Kind.FUTURE)
+    found = (
+        one.path
+        for disk in disks
+        for one in disk.unused
+        if one.kind is not Kind.FUTURE and one.address.topic not in plan.stale_topics
+    )
     known = {Path(path).name for path in before}
     return tuple(path for path in found if Path(path).name not in known)

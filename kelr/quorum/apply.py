@@ -13,22 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.durable import AppendOnlyFile
+from kelr.engine.words import plural
 from kelr.errors import BadInputError, PartlyDoneError, RefusedError
 from kelr.files import FILES, Files
 from kelr.model.checkup import AddressState
 from kelr.quorum.archive import LOG_DIRECTORY, Archive, digest_of
 from kelr.quorum.assess import Verdict
+from kelr.quorum.copies import CopyKey, MetadataCopy
 from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
 from kelr.quorum.reading import Collected, read_directory
 from kelr.recovery.places import cluster_directory
 from kelr.replay.records import Voters
-from kelr.sources.disk.files import GarbledError, is_locked, meta_properties
+from kelr.sources.disk.files import GarbledError, MetaProperties, is_locked, meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, replica_name
 from kelr.sources.metadata_log.pieces import Holder
 from kelr.sources.metadata_log.reading import read_batches
 
 JOURNALS = "quorum"
 _CHUNK_BYTES = 1024 * 1024
+_NAMED = 10
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 
 
@@ -40,6 +43,10 @@ class Statement:
     """Old controllers that will never start again."""
     missing: Collection[int] = ()
     """Nodes that were not read, and that are done without."""
+    topics: Collection[str] = ()
+    """Topics that a stale copy may set aside, bring back or cut."""
+    data_copied: Collection[int] = ()
+    """Brokers that are stopped, and whose data directories are copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +89,32 @@ def check_statement(plan: QuorumPlan, statement: Statement) -> None:
             code="quorum-statement-missing",
         )
     unnamed = sorted(set(plan.missing) - set(statement.missing))
-    if plan.verdict is Verdict.LOWER_BOUND and unnamed:
+    if plan.verdict is not Verdict.PROVED and unnamed:
         raise RefusedError(
             f"nothing changed: whether nodes {', '.join(map(str, unnamed))}, which were not read whole, hold more"
             " records is UNKNOWN",
             next_step=f"collect them; if they are lost for good, add --missing {','.join(map(str, plan.missing))}",
+            code="quorum-statement-missing",
+        )
+    _check_stale(plan, statement)
+
+
+def _check_stale(plan: QuorumPlan, statement: Statement) -> None:
+    topics = sorted(set(plan.stale_topics) - set(statement.topics))
+    if topics:
+        raise RefusedError(
+            f"nothing changed: the copy is stale. {plural(len(topics), 'topic')} would be set aside, come back, or lose"
+            f" records: {', '.join(topics[:_NAMED])}{' and more' if topics[_NAMED:] else ''}",
+            next_step="if nothing better is left, name them with --topics as kelr quorum plan printed it",
+            code="quorum-statement-missing",
+        )
+    copied = {str(one) for one in (*statement.data_copied, *plan.missing)}
+    brokers = [one for one in plan.stopped_brokers if one not in copied]
+    if brokers:
+        raise RefusedError(
+            f"nothing changed: it is not stated that the data directories of brokers {', '.join(brokers)} are copied;"
+            " led by a stale copy they truncate records",
+            next_step=f"stop every broker, copy their directories, then add --data-copied {','.join(brokers)}",
             code="quorum-statement-missing",
         )
 
@@ -105,6 +133,13 @@ def check_addresses(plan: QuorumPlan, probe: Callable[[str], AddressState]) -> N
             raise RefusedError(
                 f"nothing changed: broker {broker} runs, and its metadata log and data are not collected",
                 next_step="run kelr quorum collect on its host, and plan again with that file",
+            )
+    for broker, addresses in plan.stopped_brokers.items():
+        if any(probe(address) is AddressState.OPEN for address in addresses):
+            raise RefusedError(
+                f"nothing changed: broker {broker} runs; led by a stale copy it exits, or deletes topics",
+                next_step="stop every broker, copy their data directories, collect them and plan again",
+                code="quorum-brokers-run",
             )
 
 
@@ -142,17 +177,24 @@ def check_target(plan: QuorumPlan, files: Files = FILES, *, locked: Callable[[Pa
 
 
 def _check_owner(plan: QuorumPlan, target: Path, files: Files) -> None:
-    with files.reader(target / META_PROPERTIES) as file:
-        content = file.read(_CHUNK_BYTES)
-    try:
-        found = meta_properties(content)
-    except GarbledError as error:
-        raise BadInputError(f"{target / META_PROPERTIES}: {error}", next_step="look at the directory") from error
+    found = read_node(target, files)
     if found.cluster_id not in {None, plan.cluster_id} or found.broker not in {None, plan.target.node}:
         raise RefusedError(
             f"nothing changed: {target} is of node {found.broker} of cluster {found.cluster_id}",
             next_step=f"plan with a directory of node {plan.target.node}, or one that is not there",
         )
+
+
+def read_node(directory: Path, files: Files) -> MetaProperties:
+    """Whose directory it is. Raises BadInputError."""
+    path = directory / META_PROPERTIES
+    try:
+        with files.reader(path) as file:
+            return meta_properties(file.read(_CHUNK_BYTES))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror or error}", next_step="check the path") from error
+    except GarbledError as error:
+        raise BadInputError(f"{path}: {error}", next_step="look at the directory") from error
 
 
 def archive_of(plan: QuorumPlan, collected: Collected) -> tuple[Archive, str]:
@@ -161,9 +203,21 @@ def archive_of(plan: QuorumPlan, collected: Collected) -> tuple[Archive, str]:
     Raises:
         RefusedError: no file that was given has them as they were planned with.
     """
-    for archive, node in collected.sources.values():
+    key = _key_of(plan, collected)
+    archive, node = collected.sources[key]
+    return archive, node.place
+
+
+def copy_of(plan: QuorumPlan, collected: Collected) -> MetadataCopy:
+    """The copy that the plan was made of. Raises RefusedError, as `archive_of`."""
+    key = _key_of(plan, collected)
+    return next(one for one in collected.copies if one.key == key)
+
+
+def _key_of(plan: QuorumPlan, collected: Collected) -> CopyKey:
+    for key, (_, node) in collected.sources.items():
         if node.node == plan.source.node and set(plan.source.files) <= set(node.files):
-            return archive, node.place
+            return key
     raise RefusedError(
         f"nothing changed: no collection that was given holds the copy of node {plan.source.node} as it was planned",
         next_step="give the file of kelr quorum collect that the plan was made of, unchanged",
@@ -191,7 +245,7 @@ def apply_plan(
                 journal.append({"what": "built", "new": str(places.new), "saved": str(places.saved)})
                 _put_in_place(places, files)
             # Also where an earlier run has renamed it: that one may have been killed before the names were on the disk.
-            _sync(places.target.parent, files)
+            sync_directory(places.target.parent, files)
         except OSError as error:
             raise PartlyDoneError(
                 f"{error.filename or places.target}: {error.strerror or error}; the old directory is"
@@ -243,7 +297,7 @@ def _build(places: Places, wanted: _Wanted, files: Files) -> None:
         _write(places.new / name, content, size_bytes, behind, files)
         _own(places.new / name, owner, files)
     for directory in (inside, places.new, places.new.parent):
-        _sync(directory, files)
+        sync_directory(directory, files)
 
 
 def _names(wanted: _Wanted, prefix: str) -> frozenset[str]:
@@ -278,7 +332,8 @@ def _write_all(descriptor: int, data: bytes, files: Files) -> None:
         data = data[files.write(descriptor, data) :]
 
 
-def _sync(directory: Path, files: Files) -> None:
+def sync_directory(directory: Path, files: Files) -> None:
+    """Put the names in it on the disk. Raises OSError."""
     descriptor = files.open(directory, os.O_RDONLY)
     try:
         files.fsync(descriptor)
@@ -332,7 +387,7 @@ def _not_as_planned(path: Path, why: str) -> RefusedError:
 def _put_in_place(places: Places, files: Files) -> None:
     if files.exists(places.target) and not files.exists(places.saved):
         files.replace(places.target, places.saved)
-        _sync(places.target.parent, files)
+        sync_directory(places.target.parent, files)
     if files.exists(places.target):
         raise OSError(0, f"it is there again beside {places.saved}", str(places.target))
     files.replace(places.new, places.target)
@@ -358,10 +413,11 @@ def undo(plan: QuorumPlan, files: Files = FILES, *, locked: Callable[[Path], boo
             raise RefusedError(
                 f"nothing changed: the controller in {places.target} has started: brokers may follow it, and an older"
                 " log in its place makes them truncate",
-                next_step="keep it; docs/quorum.md says how it is undone by hand",
+                next_step=f"to put another copy in its place, stop every node, collect all directories, {places.saved}"
+                " with them, then kelr quorum plan --stale --source COPY",
             )
         files.replace(places.target, places.new)
-        _sync(places.target.parent, files)
+        sync_directory(places.target.parent, files)
     files.replace(places.saved, places.target)
-    _sync(places.target.parent, files)
+    sync_directory(places.target.parent, files)
     return places

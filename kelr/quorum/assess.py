@@ -209,7 +209,7 @@ def _voters(best: MetadataCopy, copies: Sequence[MetadataCopy]) -> tuple[FoundVo
 
 
 def _found(node: int, copies: Sequence[MetadataCopy], voter: Voter | None) -> FoundVoter:
-    own = [one for one in copies if one.node == node]
+    own = [one for one in copies if one.node == node and one.read_at_ms is None]
     same = [one for one in own if voter is None or one.directory_id == voter.directory_id]
     if not same:
         state = VoterState.OTHER_DIRECTORY if own else VoterState.NOT_READ
@@ -289,7 +289,7 @@ def _assessed(
         contradictions=contradictions,
         fates=tuple(_fates(copy, best, disks)),
         older=tuple(_older(copy, best, disks)),
-        truncating=tuple(sorted({one.node for one in copies if _loses(one, copy)})),
+        truncating=tuple(sorted({one.node for one in copies if one.read_at_ms is None and _loses(one, copy)})),
     )
 
 

@@ -6,10 +6,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kelr.model import LogAnswer
 from kelr.replay.image import MetadataImage
 
+CopyKey: TypeAlias = tuple[int, str, int]
+"""Node, directory id (or place), and 0, or when an earlier reading was made."""
 NO_EPOCH = -1
 """The last epoch of a log without records."""
 
@@ -87,6 +90,8 @@ class MetadataCopy:
     """Why it is not whole: a gap, a damaged batch with others behind it, a checkpoint that stands in for records."""
     torn_bytes: int = 0
     """Bytes of a last batch that is not whole: a running node's, or a crash's. It was never committed by this node."""
+    read_at_ms: int | None = None
+    """Of an earlier reading of a directory that has lost records since; None: it is the newest reading."""
 
     @property
     def end(self) -> int:
@@ -105,8 +110,8 @@ class MetadataCopy:
         return max(self.last_epoch, voted, *(epoch for _, epoch in self.checkpoints), NO_EPOCH)
 
     @property
-    def key(self) -> tuple[int, str]:
-        return self.node, self.directory_id or self.place
+    def key(self) -> CopyKey:
+        return self.node, self.directory_id or self.place, self.read_at_ms or 0
 
 
 @dataclass(frozen=True, slots=True)

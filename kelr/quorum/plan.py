@@ -19,10 +19,12 @@ from kelr.model import METADATA_FEATURE
 from kelr.quorum.archive import LOG_DIRECTORY, Archive, CollectedFile
 from kelr.quorum.assess import AssessedCopy, Assessment, Matter, Verdict, VoterState
 from kelr.quorum.collect import QUORUM_STATE
-from kelr.quorum.reading import Collected
+from kelr.quorum.copies import MetadataCopy
+from kelr.quorum.reading import Collected, records_from
 from kelr.recovery.json_file import STRICT, adapter, first_problem, read_json
 from kelr.recovery.pretty import pretty
-from kelr.replay.records import Endpoint, Voter, Voters
+from kelr.replay.image import MetadataImage
+from kelr.replay.records import BrokerRegistered, Endpoint, Voter, Voters
 from kelr.sources.disk.names import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA, segment_base
 from kelr.sources.metadata_log.pieces import Holder
 from kelr.sources.metadata_log.writing import encode_batch, segment_name
@@ -94,6 +96,15 @@ class QuorumPlan:
     """Voters and brokers of which nothing, or not all, was read: they may hold more."""
     unread_brokers: Mapping[str, tuple[str, ...]]
     """Brokers among them, with the addresses that they registered."""
+    stale_topics: tuple[str, ...]
+    """Topics that a stale copy does not know, brings back, or has an older leader or ISR of; of another one none."""
+    lost_records: Mapping[str, int]
+    """Records that the most complete copy has and a stale one lacks: Kafka's name of the kind to how many."""
+    stopped_brokers: Mapping[str, tuple[str, ...]]
+    """Brokers that must not run when a stale copy leads, with the addresses that they registered: of a stale copy all
+    that any copy registers, of another one none."""
+    combined: tuple[int, ...]
+    """Voters that are brokers, too: they may start again once their copy of the metadata log is out of their way."""
     brokers_restart: bool
     """Whether brokers need another controller.quorum.bootstrap.servers, or voters, and a restart."""
     metadata_version: int
@@ -120,10 +131,12 @@ class PlanRequest:
     port: int
     kafka: str
     """The release that the new controller runs."""
-    source: int | None = None
-    """The node whose copy is taken; None: the best one."""
+    source: str | None = None
+    """The copy that is taken, by its node, directory id or place; None: the best one."""
     listener: str | None = None
-    """Name of its listener; None: that of the recorded voters, or CONTROLLER."""
+    """Name of its listener; None: the only one that recorded voters have, or CONTROLLER."""
+    stale: bool = False
+    """Whether it may be a stale one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,8 @@ class AddressRequest:
     kafka: str
     directory: Path | None = None
     """Of the voter whose copy is taken; None: as it was collected."""
+    listener: str | None = None
+    """As of `PlanRequest`."""
 
 
 def make_plan(
@@ -146,13 +161,16 @@ def make_plan(
         directory_id: a new random one, for the new controller.
 
     Raises:
-        RefusedError: the quorum is not lost, the copy is stale or not whole, or the release does not know the
-            cluster's metadata.version.
-        UsageError: there is no copy of that node, or the node id is a broker's.
+        RefusedError: the quorum is not lost, the copy is stale or not whole, a broker ran when it was collected beside
+            a stale one, or the release does not know the cluster's metadata.version.
+        UsageError: there is no such copy, or there are several, the node id is a broker's, or voters have several
+            listeners.
     """
     chosen = _chosen(assessment, request)
+    stale = chosen.verdict is Verdict.STALE
     copy, image = chosen.copy, chosen.copy.image
-    if request.node in image.brokers:
+    brokers = _registered(collected.copies) if stale else {}
+    if request.node in {*image.brokers, *brokers}:
         raise UsageError(
             f"node {request.node} is a registered broker: a new controller needs an id of its own",
             next_step="name a lost controller's id, or one that no node has",
@@ -160,12 +178,11 @@ def make_plan(
     _check_release(image.features.get(METADATA_FEATURE), request.kafka)
     if copy.cluster_id is None:
         raise BadInputError(f"{copy.place} does not say of which cluster it is", next_step="collect it again")
-    names = [at.name for voter in image.voter_set for at in voter.endpoints]
     target = Target(
         node=request.node,
         directory=str(request.directory.absolute()),
         directory_id=directory_id,
-        listener=request.listener or (names[0] if names else "CONTROLLER"),
+        listener=_listener(image, request.listener),
         host=request.host,
         port=request.port,
     )
@@ -174,9 +191,12 @@ def make_plan(
     segment, size = _end_of_log(files, copy.end, copy.torn_bytes)
     epoch = assessment.newest_epoch + ABOVE
     dynamic = image.kraft_version > 0
-    addresses = sorted({f"{at.host}:{at.port}" for voter in image.voter_set for at in voter.endpoints})
+    addresses = {at for voter in image.voter_set for at in _endpoints(voter)}
     here = f"{target.host}:{target.port}"
-    old = (*image.voters, *(voter.node for voter in image.voter_set))
+    images = [one.image for one in collected.copies]
+    old = {one for known in images for one in (*known.voters, *(voter.node for voter in known.voter_set))}
+    every = sorted({at for known in images for voter in known.voter_set for at in _endpoints(voter)})
+    unread = set(assessment.missing_brokers) | _unread(collected, brokers)
     return QuorumPlan(
         cluster_id=copy.cluster_id,
         kraft_version=image.kraft_version,
@@ -190,13 +210,17 @@ def make_plan(
         quorum_state=quorum_state_text(epoch, dynamic=dynamic),
         meta_properties=meta_properties_text(copy.cluster_id, target.node, directory_id),
         configs=_configs(target, dynamic=dynamic),
-        never_start=tuple(sorted(set(old))),
-        controller_addresses=tuple(dict.fromkeys([*addresses, here])),
-        missing=tuple(sorted({*assessment.missing_voters, *assessment.missing_brokers})),
+        never_start=tuple(sorted(old)),
+        controller_addresses=tuple(dict.fromkeys([*every, here])),
+        missing=tuple(sorted({*assessment.missing_voters, *unread})),
         unread_brokers={
-            str(one): tuple(f"{at.host}:{at.port}" for at in image.brokers[one].registration.endpoints)
+            str(one): _endpoints(assessment.best.copy.image.brokers[one].registration)
             for one in assessment.missing_brokers
         },
+        stale_topics=tuple(sorted(_not_as_they_were(chosen))) if stale else (),
+        lost_records=_lost(collected, assessment, chosen) if stale else {},
+        stopped_brokers={str(one): brokers[one] for one in sorted(brokers)},
+        combined=tuple(sorted(old & image.brokers.keys())) if dynamic else (),
         brokers_restart=dynamic and here not in addresses,
         metadata_version=image.features.get(METADATA_FEATURE, 0),
         topics=len(image.topics),
@@ -213,7 +237,7 @@ def make_address_plan(
 
     Raises:
         RefusedError: too few voters' disks are there, or a copy is contradicted.
-        UsageError: the addresses are not those of all voters, or the quorum is static.
+        UsageError: the addresses are not those of all voters, the quorum is static, or voters have several listeners.
     """
     voters = {one.node: one for one in assessment.voters}
     if assessment.kraft_version == 0:
@@ -232,7 +256,7 @@ def make_address_plan(
             next_step="collect the other voters' directories, or plan one controller that leads alone",
         )
     whole = {one.node for one in assessment.voters if one.state is VoterState.WHOLE}
-    chosen = next(one for one in assessment.copies if one.copy.node in whole)
+    chosen = next(one for one in assessment.copies if one.copy.node in whole and one.copy.read_at_ms is None)
     copy, image = chosen.copy, chosen.copy.image
     _check_release(image.features.get(METADATA_FEATURE), request.kafka)
     assert copy.cluster_id is not None
@@ -240,7 +264,10 @@ def make_address_plan(
     archive, node = collected.sources[copy.key]
     files = tuple(file for file in node.files if _is_kept(file.name))
     segment, size = _end_of_log(files, copy.end, copy.torn_bytes)
-    moved = tuple(_moved(voter, *request.addresses[voter.node]) for voter in image.voter_set)
+    name = _listener(image, request.listener)
+    moved = tuple(
+        replace(voter, endpoints=(Endpoint(name, *request.addresses[voter.node]),)) for voter in image.voter_set
+    )
     here = next(voter for voter in moved if voter.node == copy.node)
     at = here.endpoints[0]
     old = {f"{one.host}:{one.port}" for voter in image.voter_set for one in voter.endpoints}
@@ -270,6 +297,10 @@ def make_address_plan(
         controller_addresses=tuple(sorted(old | new)),
         missing=(),
         unread_brokers={},
+        stale_topics=(),
+        lost_records={},
+        stopped_brokers={},
+        combined=(),
         brokers_restart=not old & new,
         metadata_version=image.features.get(METADATA_FEATURE, 0),
         topics=len(image.topics),
@@ -282,9 +313,15 @@ def _listed(nodes: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(nodes))) or "none"
 
 
-def _moved(voter: Voter, host: str, port: int) -> Voter:
-    name = voter.endpoints[0].name if voter.endpoints else "CONTROLLER"
-    return replace(voter, endpoints=(Endpoint(name, host, port),))
+def _listener(image: MetadataImage, asked: str | None) -> str:
+    """The listener on which controllers are reached. Raises UsageError where voters have several, in no order."""
+    names = sorted({at.name for voter in image.voter_set for at in voter.endpoints})
+    if asked is None and names[1:]:
+        raise UsageError(
+            f"voters have listeners {', '.join(names)}",
+            next_step="give --listener with the one that brokers use: the first of controller.listener.names",
+        )
+    return asked or (names[0] if names else "CONTROLLER")
 
 
 def _text_of(archive: Archive, place: str, name: str) -> str:
@@ -293,24 +330,31 @@ def _text_of(archive: Archive, place: str, name: str) -> str:
 
 
 def _chosen(assessment: Assessment, request: PlanRequest) -> AssessedCopy:
-    if assessment.matter not in {Matter.LOST, Matter.UNKNOWN}:
-        raise RefusedError(
-            "the quorum is not lost: a majority of its voters has a whole log, and elects a leader by itself",
-            next_step="start the controllers; kelr quorum explain says what is the matter",
-            code="quorum-not-lost",
-        )
-    found = [one for one in assessment.copies if request.source in {None, one.copy.node}]
+    found = [one for one in assessment.copies if request.source in {None, *_names(one.copy)}]
     if not found:
         raise UsageError(
             f"there is no copy of node {request.source}",
             next_step=f"one of nodes {', '.join(str(one.copy.node) for one in assessment.copies)}",
         )
+    if request.source is not None and found[1:]:
+        raise UsageError(
+            f"there are {len(found)} copies of node {request.source}",
+            next_step=f"write --source with one of: {', '.join(repr(one.copy.place) for one in found)}",
+        )
     chosen = found[0]
-    if chosen.verdict is Verdict.STALE:
+    may_be_stale = request.stale and chosen.verdict is Verdict.STALE
+    other = may_be_stale and _is_of_another_history(chosen, assessment.best)
+    if assessment.matter not in {Matter.LOST, Matter.UNKNOWN} and not other:
+        raise RefusedError(
+            "the quorum is not lost: a majority of its voters has a whole log, and elects a leader by itself",
+            next_step="start the controllers; kelr quorum explain says what is the matter",
+            code="quorum-not-lost",
+        )
+    if chosen.verdict is Verdict.STALE and not may_be_stale:
         why = next(one.text for one in chosen.contradictions if one.certain)
         raise RefusedError(
             f"the copy of node {chosen.copy.node} lacks records: {why}",
-            next_step="take the best copy, or save what contradicts it and leave that out",
+            next_step="take the best copy; if that is the one, stop all brokers, copy their data, and add --stale",
             code="quorum-copy-stale",
         )
     if chosen.copy.broken is not None or not chosen.copy.end:
@@ -319,6 +363,62 @@ def _chosen(assessment: Assessment, request: PlanRequest) -> AssessedCopy:
             next_step="take another copy with --source",
         )
     return chosen
+
+
+def _names(copy: MetadataCopy) -> tuple[str | None, ...]:
+    return str(copy.node), copy.directory_id if copy.read_at_ms is None else None, copy.place
+
+
+def _is_of_another_history(chosen: AssessedCopy, best: AssessedCopy) -> bool:
+    """Whether a copy does not only lag behind the best one: that is contradicted itself, or something else has led."""
+    voters = _voters_of(chosen.copy.image) != _voters_of(best.copy.image)
+    return voters or chosen.parts or best.verdict is Verdict.STALE
+
+
+def _voters_of(image: MetadataImage) -> tuple[frozenset[int], frozenset[tuple[int, str]]]:
+    """Who votes by a copy."""
+    return frozenset(image.voters), frozenset((one.node, one.directory_id) for one in image.voter_set)
+
+
+# What a stale copy takes.
+
+
+def _registered(copies: Sequence[MetadataCopy]) -> Mapping[int, tuple[str, ...]]:
+    """Every broker that any copy registers, with its addresses by the most complete one."""
+    ordered = sorted(copies, key=lambda one: one.position)
+    return {broker: _endpoints(on.registration) for one in ordered for broker, on in one.image.brokers.items()}
+
+
+def _endpoints(of: BrokerRegistered | Voter) -> tuple[str, ...]:
+    return tuple(f"{at.host}:{at.port}" for at in of.endpoints)
+
+
+def _unread(collected: Collected, brokers: Iterable[int]) -> set[int]:
+    """Brokers of which no whole data directory was read.
+
+    Raises:
+        RefusedError: one ran when it was read, so that what it holds now is not known.
+    """
+    nodes = [node for (_, _, at), (_, node) in collected.sources.items() if not at]
+    for node in nodes:
+        if node.node in brokers and node.running is not False:
+            raise RefusedError(
+                f"broker {node.node} ran when it was collected, or that is not known: beside a stale copy its data must"
+                " be final",
+                next_step="stop every broker, copy their data directories, and collect them again",
+                code="quorum-brokers-run",
+            )
+    return set(brokers) - {node.node for node in nodes if not node.unread}
+
+
+def _not_as_they_were(chosen: AssessedCopy) -> set[str]:
+    return {one.topic for one in chosen.fates} | {one.topic for one in chosen.older}
+
+
+def _lost(collected: Collected, assessment: Assessment, chosen: AssessedCopy) -> Mapping[str, int]:
+    best = assessment.best.copy
+    since = chosen.copy.end if chosen.agrees_to is None else chosen.agrees_to
+    return records_from(collected, best, since) if best.end > since else {}
 
 
 def _check_release(level: int | None, kafka: str) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.errors import BadInputError, KelrError
 from kelr.quorum.archive import LOG_DIRECTORY, Archive, CollectedNode, open_archive
+from kelr.quorum.assess import parting
 from kelr.quorum.collect import QUORUM_STATE
-from kelr.quorum.copies import NO_EPOCH, Batches, BrokerDisk, History, MetadataCopy, QuorumState
+from kelr.quorum.copies import NO_EPOCH, Batches, BrokerDisk, CopyKey, History, MetadataCopy, QuorumState
+from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage, TopicOnRecord
-from kelr.replay.records import Change, Irrelevant, PartitionMoved, RecordBatch
 from kelr.sources.metadata_log.log import MetadataLog
 from kelr.sources.metadata_log.pieces import WINDOW_BYTES, Copy, Holder
-from kelr.sources.metadata_log.replaying import replay
+from kelr.sources.metadata_log.replaying import replay, time_text
 from kelr.sources.records.batches import BatchHeader, BatchRun, Stop, StopKind
 
 _UNFINISHED = frozenset({StopKind.TORN, StopKind.EMPTY_SPACE})
@@ -29,23 +31,26 @@ class Collected:
 
     copies: tuple[MetadataCopy, ...]
     disks: tuple[BrokerDisk, ...]
-    sources: Mapping[tuple[int, str], tuple[Archive, CollectedNode]]
-    """By a copy's key, where its bytes are."""
+    sources: Mapping[CopyKey, tuple[Archive, CollectedNode]]
+    """By a copy's key, where its bytes are; also of nodes without a copy."""
+
+
+_Reading = tuple[Archive, CollectedNode]
 
 
 def read_collections(paths: Sequence[Path]) -> Collected:
-    """Every copy in these files; of a directory that is in several the newest reading.
+    """Every copy in these files; of a directory that is in several the newest reading, and earlier ones that hold
+    records which it has lost since.
 
     Raises:
         BadInputError: a file is no collection, was changed, or they are of different clusters.
     """
-    newest: dict[tuple[int, str], tuple[Archive, CollectedNode]] = {}
+    readings: dict[tuple[int, str], list[_Reading]] = {}
     for archive in map(open_archive, paths):
         for node in archive.nodes:
-            key = node.node, node.directory_id or place_of(node)
-            if key not in newest or newest[key][1].read_at_ms <= node.read_at_ms:
-                newest[key] = archive, node
-    clusters = {node.cluster_id: archive.path for archive, node in newest.values() if node.cluster_id is not None}
+            readings.setdefault((node.node, node.directory_id or place_of(node)), []).append((archive, node))
+    every = [one for found in readings.values() for one in found]
+    clusters = {node.cluster_id: archive.path for archive, node in every if node.cluster_id is not None}
     if len(clusters) > 1:
         listed = "; ".join(f"{path} is of {cluster}" for cluster, path in sorted(clusters.items()))
         raise BadInputError(
@@ -53,12 +58,79 @@ def read_collections(paths: Sequence[Path]) -> Collected:
             next_step="give those of one",
             code="metadata-logs-differ",
         )
-    found = sorted(newest.items())
-    return Collected(
-        copies=tuple(_copy(archive, node) for _, (archive, node) in found if node.files),
-        disks=tuple(BrokerDisk(node.node, node.replicas, node.set_aside, node.unread) for _, (_, node) in found),
-        sources=dict(found),
-    )
+    copies: list[MetadataCopy] = []
+    disks: list[BrokerDisk] = []
+    sources: dict[CopyKey, _Reading] = {}
+    for (number, directory), found in sorted(readings.items()):
+        found.sort(key=lambda one: one[1].read_at_ms)
+        archive, node = sources[number, directory, 0] = found[-1]
+        disks.append(BrokerDisk(node.node, node.replicas, node.set_aside, node.unread))
+        kept = [_copy(archive, node)] if node.files else []
+        for earlier in reversed(found[:-1]):
+            copy = _earlier(*earlier)
+            if earlier[1].files != node.files and not any(_holds(one, copy) for one in kept):
+                kept.append(copy)
+                sources[copy.key] = earlier
+        copies += kept
+    return Collected(tuple(copies), tuple(disks), sources)
+
+
+def _earlier(archive: Archive, node: CollectedNode) -> MetadataCopy:
+    at = f"{place_of(node)} at {time_text(node.read_at_ms)}"
+    return replace(_copy(archive, node), place=at, running=None, read_at_ms=node.read_at_ms)
+
+
+def _holds(one: MetadataCopy, other: MetadataCopy) -> bool:
+    """Whether a copy holds all that another one does."""
+    return other.end <= one.end and not parting(one, other)[1]
+
+
+_RECORDS = {
+    rec.BrokerChanged: "BrokerRegistrationChangeRecord",
+    rec.BrokerRegistered: "RegisterBrokerRecord",
+    rec.BrokerUnregistered: "UnregisterBrokerRecord",
+    rec.ConfigSet: "ConfigRecord",
+    rec.ControllerRegistered: "RegisterControllerRecord",
+    rec.ElrCleared: "ClearElrRecord",
+    rec.FeatureLevel: "FeatureLevelRecord",
+    rec.PartitionChanged: "PartitionChangeRecord",
+    rec.PartitionMade: "PartitionRecord",
+    rec.TopicMade: "TopicRecord",
+    rec.TopicRemoved: "RemoveTopicRecord",
+}
+_OTHERS = frozenset(
+    {
+        "AccessControlEntryRecord",
+        "ClientQuotaRecord",
+        "DelegationTokenRecord",
+        "ProducerIdsRecord",
+        "RemoveAccessControlEntryRecord",
+        "RemoveDelegationTokenRecord",
+        "RemoveUserScramCredentialRecord",
+        "UserScramCredentialRecord",
+    }
+)
+
+
+def records_from(collected: Collected, copy: MetadataCopy, offset: int) -> Mapping[str, int]:
+    """How many records of each kind a copy holds from this offset on, by Kafka's names; without those that change
+    nothing (NoOpRecord, control records)."""
+    archive, node = collected.sources[copy.key]
+    pieces = Copy(copy.place, copy.cluster_id, copy.node)
+    for name, content in files_of(archive, node).items():
+        pieces.add(name, f"{copy.place}/{LOG_DIRECTORY}/{name}", content)
+    found: Counter[str] = Counter()
+    for batch in MetadataLog([pieces]).batches():
+        if batch.checkpoint_end is None and batch.next_offset > offset:
+            found.update(_kind(one) for at, one in enumerate(batch.records, batch.base_offset) if at >= offset)
+    return {kind: found[kind] for kind in sorted(found) if kind}
+
+
+def _kind(record: rec.MetadataRecord) -> str:
+    """Kafka's name of the record; empty: it changes nothing."""
+    if isinstance(record, rec.Irrelevant):
+        return record.kind if record.kind in _OTHERS else ""
+    return _RECORDS.get(type(record), "")
 
 
 def place_of(node: CollectedNode) -> str:
@@ -66,13 +138,17 @@ def place_of(node: CollectedNode) -> str:
     return f"{node.host}:{node.directories[0]}"
 
 
-def _copy(archive: Archive, node: CollectedNode) -> MetadataCopy:
-    files = {
+def files_of(archive: Archive, node: CollectedNode) -> Mapping[str, Holder]:
+    """The files of a node's ``__cluster_metadata-0``, by their names there."""
+    return {
         name.removeprefix(f"{LOG_DIRECTORY}/"): content
         for (place, name), content in archive.files.items()
         if place == node.place and name.startswith(f"{LOG_DIRECTORY}/")
     }
-    found = read_directory(files, place_of(node), node.node, node.cluster_id, node.directory_id)
+
+
+def _copy(archive: Archive, node: CollectedNode) -> MetadataCopy:
+    found = read_directory(files_of(archive, node), place_of(node), node.node, node.cluster_id, node.directory_id)
     return replace(found, running=node.running)
 
 
@@ -232,7 +308,7 @@ class _Historian:
         self.unknown: str | None = None
         self._last_checkpoint: int | None = None
 
-    def saw(self, batch: RecordBatch, changes: Iterable[Change]) -> None:
+    def saw(self, batch: rec.RecordBatch, changes: Iterable[rec.Change]) -> None:
         if self._begins_at is None:
             self._begins_at = batch.checkpoint_end or 0
         if batch.checkpoint_end is not None and batch.checkpoint_end != self._last_checkpoint:
@@ -240,10 +316,10 @@ class _Historian:
             self.restarts += 1 if self.restarts or self._begins_at == batch.checkpoint_end else 2
         self.epoch = max(self.epoch, batch.epoch)
         for record in batch.records if type(batch.records) is tuple else ():
-            if type(record) is Irrelevant and record.kind.startswith(_UNDERSTOOD):
+            if type(record) is rec.Irrelevant and record.kind.startswith(_UNDERSTOOD):
                 self.unknown = record.kind
         for change in changes:
-            if isinstance(change, PartitionMoved):
+            if isinstance(change, rec.PartitionMoved):
                 state = change.after or change.before
                 assert state is not None
                 if state.topic_id is not None:

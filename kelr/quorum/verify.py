@@ -99,7 +99,7 @@ def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator
         image: what the copy says that the plan was made of.
     """
     yield from _quorum(plan, image, seen.quorum)
-    yield _unfenced(image, seen.cluster)
+    yield _unfenced(plan, image, seen.cluster)
     yield _topics(image, seen.topics, seen.denied)
     same = seen.log_same
     yield Checked(
@@ -127,19 +127,22 @@ def _quorum(plan: QuorumPlan, image: MetadataImage, quorum: Quorum | NotRead) ->
     yield Checked("leader", newer, leads if newer else f"{leads}: not the planned one, above epoch {plan.epoch}")
     ends = {one.node: one.log_end for one in (*quorum.voters, *quorum.observers)}
     end = ends.get(quorum.leader) or 0
-    behind = [one for one in sorted(image.brokers) if (ends.get(one) or 0) < max(plan.source.end, end - MOST_BEHIND)]
-    if behind:
-        yield Checked("followers", False, f"{broker_words(behind)} not up to offset {end} of the metadata log")
-    else:
-        yield Checked("followers", True, f"{plural(len(image.brokers), 'broker')} up to offset {end}")
+    behind = {one for one in image.brokers if (ends.get(one) or 0) < max(plan.source.end, end - MOST_BEHIND)}
+    yield _told("followers", plan, image, behind, f"up to offset {end} of the metadata log")
 
 
-def _unfenced(image: MetadataImage, cluster: Cluster) -> Checked:
-    known = {one.id: one.status for one in cluster.brokers}
-    away = [one for one in sorted(image.brokers) if known.get(one) is not BrokerStatus.LIVE]
-    if away:
-        return Checked("brokers", False, f"not live: {broker_words(away)}")
-    return Checked("brokers", True, f"{plural(len(image.brokers), 'broker')} live")
+def _unfenced(plan: QuorumPlan, image: MetadataImage, cluster: Cluster) -> Checked:
+    live = {one.id for one in cluster.brokers if one.status is BrokerStatus.LIVE}
+    return _told("brokers", plan, image, image.brokers.keys() - live, "live")
+
+
+def _told(check: str, plan: QuorumPlan, image: MetadataImage, others: Collection[int], what: str) -> Checked:
+    """Whether all brokers are so that somebody does not do without."""
+    wrong = sorted(set(others) - set(plan.missing))
+    if wrong:
+        return Checked(check, False, f"not {what}: {broker_words(wrong)}")
+    without = f"; done without {broker_words(sorted(others))}" if others else ""
+    return Checked(check, True, f"{plural(len(image.brokers) - len(others), 'broker')} {what}{without}")
 
 
 def _topics(image: MetadataImage, topics: Mapping[str, str | None], denied: Collection[str]) -> Checked:

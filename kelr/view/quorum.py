@@ -299,6 +299,8 @@ def _matter(found: Assessment) -> Text:
         needed = f"; {count // 2 + 1} are needed to elect a controller."
         return [*styled("LOST", Style.BAD), *plain(f": {logs} among those read{needed}")]
     not_lost = [*styled("not lost", Style.GOOD), *plain(f": {logs}, a majority. ")]
+    if found.best.verdict is Verdict.STALE:
+        return [*not_lost, *plain("But the best copy is stale: do not start them. They would lead with it.")]
     return [*not_lost, *plain(_NOT_LOST[found.matter])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from kelr.engine.words import joined, plural
+from kelr.engine.words import agree, joined, plural
 from kelr.quorum.apply import Applied
 from kelr.quorum.assess import Verdict
 from kelr.quorum.plan import QuorumPlan
@@ -23,7 +23,9 @@ def plan_view() -> View[str]:
         head=(
             Fact("plan_id", "string", "The plan's id."),
             Fact("source", "integer", "Node whose copy is taken."),
-            Fact("verdict", "string", "proved or lower-bound."),
+            Fact("verdict", "string", "proved, lower-bound or stale."),
+            Fact("stale_topics", "string[]", "Of a stale copy: topics that are set aside, come back, or lose records."),
+            Fact("lost_records", "object", "Of a stale copy: metadata records that it lacks, kind to number."),
             Fact("target", "string", "Directory of the new controller."),
             Fact("epoch", "integer", "Epoch that it begins above."),
             Fact("applied", "boolean", "Whether the directory was made."),
@@ -37,8 +39,13 @@ def show_plan(output: Output, plan: QuorumPlan, file: str, collections: Sequence
     command = ["kelr", "quorum", "apply", file, *collections]
     if plan.never_start:
         command += ["--never-start", ",".join(map(str, plan.never_start))]
-    if plan.missing and plan.verdict is Verdict.LOWER_BOUND:
+    if plan.missing and plan.verdict is not Verdict.PROVED:
         command += ["--missing", ",".join(map(str, plan.missing))]
+    if plan.stale_topics:
+        command += ["--topics", ",".join(plan.stale_topics)]
+    copied = [one for one in plan.stopped_brokers if int(one) not in plan.missing]
+    if copied:
+        command += ["--data-copied", ",".join(copied)]
     steps = [
         f"On the host of {plan.target.directory}: {shlex.join(command)}",
         *_after(plan),
@@ -65,6 +72,8 @@ def _show(
         "plan_id": plan.plan_id,
         "source": plan.source.node,
         "verdict": plan.verdict.value,
+        "stale_topics": list(plan.stale_topics),
+        "lost_records": dict(plan.lost_records),
         "target": plan.target.directory,
         "epoch": plan.epoch,
         "applied": applied is not None,
@@ -93,7 +102,9 @@ def _told(plan: QuorumPlan) -> Iterator[tuple[str, Text]]:
         yield "", plain(f"It knows {holds}.")
         yield "Adds", plain(f"the voters' new addresses to its log, in {target.directory}; they vote as ever")
         return
-    if plan.verdict is Verdict.PROVED:
+    if plan.verdict is Verdict.STALE:
+        yield "Loss", [*styled("STALE", Style.BAD), *plain(f": {_lacks(plan)}")]
+    elif plan.verdict is Verdict.PROVED:
         yield "Loss", plain("None: the copy holds every committed record.")
     else:
         nodes = f"nodes {joined(plan.missing)} were not read whole" if plan.missing else "not every node was read"
@@ -103,6 +114,15 @@ def _told(plan: QuorumPlan) -> Iterator[tuple[str, Text]]:
     yield "Makes", plain(f"controller {target.node} in {target.directory}, at {at}, {alone}")
 
 
+def _lacks(plan: QuorumPlan) -> str:
+    records = ", ".join(f"{count} {kind}" for kind, count in plan.lost_records.items())
+    parts = [f"metadata that it lacks is lost: {records}" if records else "data contradicts it"]
+    if plan.stale_topics:
+        topics = plural(len(plan.stale_topics), "topic")
+        parts.append(f"{topics} would be set aside, come back, or lose records; kelr quorum explain says which")
+    return ". ".join(f"{one[0].upper()}{one[1:]}" if number else one for number, one in enumerate(parts)) + "."
+
+
 def _after(plan: QuorumPlan) -> Iterator[str]:
     target = plan.target
     address = f"{target.host}:{target.port}"
@@ -110,7 +130,10 @@ def _after(plan: QuorumPlan) -> Iterator[str]:
     if moved:
         yield f"Start every controller with its new listeners and {' '.join(plan.configs)}"
     else:
-        yield f"Start the new controller with these configs: {' '.join(plan.configs)}"
+        yield (
+            "Start the new controller with these configs, and with the security of its listener as the old controllers"
+            f" had it: {' '.join(plan.configs)}"
+        )
     if plan.brokers_restart and moved:
         yield f"Restart every broker with {' '.join(plan.configs)}"
     elif plan.brokers_restart:
@@ -120,6 +143,19 @@ def _after(plan: QuorumPlan) -> Iterator[str]:
             f"Brokers whose controller.quorum.voters has {target.node}@{address} follow it as they are; restart others"
             f" with controller.quorum.voters={target.node}@{address}"
         )
+    if plan.combined:
+        nodes = f"{agree(len(plan.combined), 'node', 'nodes')} {joined(plan.combined)}"
+        yield (
+            f"Combined {nodes}: before it starts, move __cluster_metadata-0 out of its log directories, where it would"
+            f" vote in the old quorum, and set controller.quorum.bootstrap.servers={address}"
+        )
+    if plan.verdict is Verdict.STALE:
+        yield (
+            "On each broker's host, before it starts: move __cluster_metadata-0, which is collected, out of its log"
+            " directories; then kelr quorum restore PLAN OUT --node-dir PATH, which renames back what the broker has"
+            " set aside of topics that the copy knows"
+        )
+        yield "Start the brokers"
     yield "See that it leads and nothing is lost: kelr quorum verify PLAN OUT -b BROKER"
     yield (
         "On each broker's host: kelr quorum verify PLAN OUT --node-dir PATH -b BROKER. If it finds -stray or -delete"

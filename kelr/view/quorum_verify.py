@@ -1,12 +1,13 @@
-"""What ``kelr quorum verify`` shows."""
+"""What ``kelr quorum verify`` and ``restore`` show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kelr.engine.words import plural
+from kelr.quorum.restore import SetAside
 from kelr.quorum.verify import Checked
-from kelr.view.columns import Fact, View, column
+from kelr.view.columns import Fact, View, column, datum
 from kelr.view.output import Output
 from kelr.view.styled import Style, styled
 
@@ -45,3 +46,30 @@ def show_verified(output: Output, checks: Sequence[Checked], leaderless: int) ->
         if leaderless:
             output.note(f"{plural(leaderless, 'partition')} without a leader")
         output.next(following)
+
+
+def restored_view() -> View[SetAside]:
+    """One row for each directory that a broker had set aside."""
+    return View(
+        "kelr/quorum-restored",
+        (
+            column("replica", "REPLICA", "string", "TOPIC-N, by the directory's name."),
+            column(
+                "renamed",
+                "RESULT",
+                "boolean",
+                "Whether it has its name back.",
+                lambda row: row.kept is None,
+                text=lambda row: styled("renamed", Style.GOOD) if row.kept is None else styled("kept", Style.NOTICE),
+            ),
+            column("kept", "WHY", "string?", "Why it is left as it is; null: it is renamed.", prose=True),
+            datum("path", "string", "The directory, as it was.", lambda row: str(row.path)),
+        ),
+    )
+
+
+def show_restored(output: Output, found: Sequence[SetAside]) -> None:
+    """Show each directory that was set aside, and what became of it."""
+    with output.listing(restored_view()) as listing:
+        listing.add(found)
+        listing.finish()

@@ -239,6 +239,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "quorum-collection": _of("quorum:collected_view"),
     "quorum-copies": _of("quorum:copies_view"),
     "quorum-plan": _of("quorum_plan:plan_view"),
+    "quorum-restored": _of("quorum_verify:restored_view"),
     "quorum-verification": _of("quorum_verify:verify_view"),
     "contexts": _of("contexts:contexts_view"),
     "context": _of("contexts:settings_view", "context"),

@@ -22,8 +22,11 @@ from kelr.lab import Lab, LabSpec, nodes, run_incident
 from kelr.lab.nodes import HOST, NodePaths
 from kelr.lab.processes import free_ports
 from kelr.lab.produce import Acks, produce
+from kelr.lab.security import access
+from kelr.lab.security.kinds import Security
 from kelr.lab.story import create_topic
 from kelr.quorum.assess import Matter, Verdict, assess
+from kelr.quorum.plan import QuorumPlan, read_plan
 from kelr.quorum.reading import read_collections
 from kelr.replay import records as rec
 from kelr.sources.connection import ConnectionSettings
@@ -134,19 +137,26 @@ def doctor(lab: Lab, capsys: pytest.CaptureFixture[str]) -> Mapping[str, str]:
     return {one["id"]: one["what"] for one in json.loads(capsys.readouterr().out)["items"]}
 
 
-def leader_of(lab: Lab) -> str:
-    address = f"{HOST}:{lab.port(FIRST)}"
+def leader_of(lab: Lab, node: int = FIRST) -> str:
+    address = f"{HOST}:{lab.port(node)}"
     return lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
 
 
-def rescue(lab: Lab, collections: Sequence[Path], missing: str) -> None:
-    """Controller 100 at its old address, made of the best copy, as docs/quorum.md has it."""
+def rescue(
+    lab: Lab, collections: Sequence[Path], missing: str, source: str = "", more: Sequence[str] = ()
+) -> QuorumPlan:
+    """Controller 100 at its old address, made of the best copy, or of a stale one, as docs/quorum.md has it."""
     plan, files = str(lab.directory.parent / "plan.json"), list(map(str, collections))
     address = f"{HOST}:{lab.port(FIRST)}"
     target = ("--node", str(FIRST), "--directory", str(lab.data_directory(FIRST)), "--address", address)
+    target = (*target, "--stale", "--source", source) if source else (*target, *more)
     assert main(["quorum", "plan", *files, *target, "--kafka", lab.spec.kafka, "--out", plan, "--overwrite"]) == 0
-    stated = ("--never-start", f"{FIRST},{SECOND},{THIRD}", "--missing", missing)
+    made = read_plan(Path(plan))
+    stated = ["--never-start", f"{FIRST},{SECOND},{THIRD}", "--missing", missing]
+    if source:
+        stated += ["--topics", ",".join(made.stale_topics), "--data-copied", "1,2"]
     assert main(["quorum", "apply", plan, *files, *stated]) == 0
+    return made
 
 
 def verify(lab: Lab, *collections: Path) -> int:
@@ -199,7 +209,7 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
     for node in lab.controllers:
         lab.kill_controller(node)
         shutil.rmtree(lab.data_directory(node))
-    assert doctor(lab, capsys)["quorum-lost"].startswith("0 of 3 controllers accept connections")
+    assert doctor(lab, capsys)["quorum-lost"].startswith("0 of 3 controller endpoints accept connections")
     collection = collect(lab, "brokers.kelr-quorum", *lab.brokers)
     found = read_collections([collection])
     assessment = assess(found.copies, found.disks)
@@ -360,6 +370,102 @@ def test_a_brokers_copy_that_begins_with_a_checkpoint(tmp_path: Path, monkeypatc
         assert not [path for broker in lab.brokers for path in lab.data_directory(broker).glob("*-stray")]
 
 
+class CombinedLab(Lab):
+    """A lab whose controllers are brokers, too."""
+
+    def _properties_beside(self, _passwords: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+        ports = free_ports(self.controllers)
+        every = ",".join(f"{HOST}:{self.port(node)}" for node in self.controllers)
+
+        def combined(node: int) -> Mapping[str, str]:
+            listeners = f"CONTROLLER://{HOST}:{self.port(node)},PLAINTEXT://{HOST}:{ports[node]}"
+            broker = nodes.node_properties(self.spec, self.brokers[0], self._state.ports, self.data_directory(node))
+            own = {"process.roles": "broker,controller", "node.id": str(node), "listeners": listeners}
+            return {**broker, **own, "controller.quorum.bootstrap.servers": every}
+
+        return {node: combined(node) for node in self.controllers}
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("kafka", ["4.3.1", "4.4.0"])
+def test_combined_nodes_are_brokers_of_a_controller_that_was_made_of_a_copy(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of three combined nodes are lost. The third keeps its data, follows the new controller, and votes again."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    spec = LabSpec(kafka=kafka, controllers=3, brokers=2, min_isr=1)
+    with CombinedLab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as lab:
+        lab.wait_until(
+            "combined nodes are brokers", lambda: all(lab._is_unfenced(one, (1,)) for one in lab.controllers)
+        )
+        create_topic(lab, "orders", [[FIRST, 1], [1, FIRST]], {})
+        traffic = Traffic(lab, "orders")
+        traffic.start()
+        for node in (SECOND, THIRD):
+            lab.lose_disk(node)
+        stop_controllers(lab, FIRST)
+        collection = collect(lab, "left", FIRST, *lab.brokers)
+        found = read_collections([collection])
+        assessment = assess(found.copies, found.disks)
+        assert assessment.matter is Matter.LOST
+        assert assessment.missing_brokers == (SECOND, THIRD)
+        # A new node at a lost one's address, so that brokers find it.
+        plan, address = tmp_path / "plan.json", f"{HOST}:{lab.port(SECOND)}"
+        target = ("--node", "200", "--directory", str(lab.data_directory(SECOND)), "--address", address)
+        words = ("--kafka", kafka, "--out", str(plan))
+        assert main(["quorum", "plan", str(collection), *target, *words]) == 0
+        stated = ("--never-start", f"{FIRST},{SECOND},{THIRD}", "--missing", f"{SECOND},{THIRD}")
+        assert main(["quorum", "apply", str(plan), str(collection), *stated]) == 0
+        made = read_plan(plan)
+        assert made.combined == (FIRST, SECOND, THIRD)
+        NodePaths.of(lab.directory, SECOND).properties.write_text("\n".join(made.configs) + "\n")
+        lab.start_controller(SECOND)
+        lab.wait_until("it leads", lambda: "LeaderId:               200" in leader_of(lab, SECOND))
+        (lab.data_directory(FIRST) / "__cluster_metadata-0").rename(tmp_path / "old-metadata-log")
+        lab.start_controller(FIRST)
+        lab.wait_until("the combined node serves", lambda: lab._is_unfenced(FIRST, (1,)), timeout_s=120)
+        create_topic(lab, "after", [[FIRST, 1]], {})
+        properties = str(NodePaths.of(lab.directory, FIRST).properties)
+        add = ("--bootstrap-controller", address, "--command-config", properties, "add-controller")
+        lab.wait_until("it votes", lambda: lab.stock_tool("kafka-metadata-quorum.sh", *add).returncode == 0)
+        assert f'"id": {FIRST}' in leader_of(lab, SECOND).partition("CurrentObservers")[0]
+        traffic.stop()
+        assert set(traffic.acknowledged) <= read_all(lab, "orders")
+        assert renamed(lab, "orders", "-stray") == []
+
+
+class TlsLab(Lab):
+    """A lab whose controllers speak TLS alone, as its clients do."""
+
+    def _properties_beside(self, passwords: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+        certificates = self.directory / access.DIRECTORY
+        own = access.listener_properties("CONTROLLER", Security.SSL, None, certificates, {})
+        own["listener.security.protocol.map"] = f"CONTROLLER:SSL,PLAINTEXT:PLAINTEXT,{access.LISTENER}:SSL"
+        return {node: {**beside, **own} for node, beside in super()._properties_beside(passwords).items()}
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("kafka", ["4.3.1", "4.4.0"])
+def test_controllers_that_speak_tls_are_lost(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As row 5: the new controller has the listener, and the security, of the old ones."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    spec = LabSpec(kafka=kafka, controllers=3, brokers=2, min_isr=1, security=Security.SSL)
+    with TlsLab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as lab:
+        create(lab, "orders")
+        traffic = Traffic(lab, "orders")
+        traffic.start()
+        for node in lab.controllers:
+            lab.lose_disk(node)
+        collection = collect(lab, "brokers", *lab.brokers)
+        assert rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}", more=("--listener", "CONTROLLER")).never_start
+        lab.start_controller(FIRST)
+        lab.wait_until("it leads", lambda: verify(lab, collection) == 0, timeout_s=120)
+        create(lab, "after")
+        traffic.stop()
+        assert traffic.failed == []
+        assert set(traffic.acknowledged) <= read_all(lab, "orders")
+
+
 def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
     """Row 6: every controller has another port; their disks are whole, and they never form a quorum by themselves."""
     create(lab, "orders")
@@ -403,12 +509,13 @@ def quorum_tool(lab: Lab, *words: str, config: int = FIRST) -> bool:
 
 
 @pytest.mark.longer
+@pytest.mark.parametrize("kafka", ["4.3.1", "4.4.0"])
 def test_incidents_of_the_quorum_and_their_runbooks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each rescue leaves a lab with three voters, to which the next incident can happen."""
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
-    with Lab.up(LabSpec(controllers=3), tmp_path / "lab", owner_pid=os.getpid()) as lab:
+    with Lab.up(LabSpec(kafka=kafka, controllers=3), tmp_path / "lab", owner_pid=os.getpid()) as lab:
         a_disk_was_replaced(lab)
         all_addresses_changed(lab, capsys)
         a_majority_is_lost_and_the_rest_lags(lab, capsys)
@@ -450,7 +557,7 @@ def stop_controllers(lab: Lab, *nodes: int) -> None:
 def all_addresses_changed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """docs/runbooks/quorum-addresses.md"""
     run_incident(lab, "quorum-addresses")
-    assert "0 of 3 controllers accept connections" in doctor(lab, capsys)["quorum-lost"]
+    assert "0 of 3 controller endpoints accept connections" in doctor(lab, capsys)["quorum-lost"]
     found = read_collections([collect(lab, "moved", *lab.controllers)])
     assert assess(found.copies, found.disks).matter is Matter.UNREACHED
     stop_controllers(lab, *lab.controllers)
@@ -476,7 +583,7 @@ def following(lab: Lab) -> Mapping[int, bool]:
 def a_majority_is_lost_and_the_rest_lags(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """docs/runbooks/quorum-lost.md"""
     topic = run_incident(lab, "quorum-lost").topic
-    assert "1 of 3 controllers accepts connections" in doctor(lab, capsys)["quorum-lost"]
+    assert "1 of 3 controller endpoints accepts connections" in doctor(lab, capsys)["quorum-lost"]
     collection = collect(lab, "lost", FIRST, *lab.brokers)
     assert main(["quorum", "explain", str(collection)]) == 1
     found = read_collections([collection])
@@ -494,6 +601,159 @@ def a_majority_is_lost_and_the_rest_lags(lab: Lab, capsys: pytest.CaptureFixture
     voting(lab)
     assert len(lab.partitions(topic)) == 6
     assert verify(lab, collection) == 0
+
+
+def stop_everything(lab: Lab, name: str, *directories: Path) -> Path:
+    """Every node is killed, and all directories are collected, as before a stale copy is taken."""
+    for broker in lab.brokers:
+        if lab.is_running(broker):
+            lab.kill(broker)
+    stop_controllers(lab, FIRST)
+    every = [*directories, *map(lab.data_directory, lab.brokers)]
+    for path in every:
+        lab.wait_until("the lock is free", lambda path=path: is_locked(path) is False)  # type: ignore[misc]
+    out = lab.directory.parent / name
+    assert main(["quorum", "collect", str(out), *(word for path in every for word in ("--node-dir", str(path)))]) == 0
+    for broker in lab.brokers:
+        log = lab.data_directory(broker) / "__cluster_metadata-0"
+        log.rename(out.with_name(f"{name}-{broker}-metadata"))
+    return out
+
+
+def start_brokers(lab: Lab) -> None:
+    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    for broker in lab.brokers:
+        lab.start(broker, wait=False)
+    lab.wait_unfenced(*lab.brokers)
+
+
+def renamed(lab: Lab, topic: str, ending: str) -> list[str]:
+    """Directories of a topic's replicas with this ending."""
+    found = (path.name for broker in lab.brokers for path in lab.data_directory(broker).glob(f"{topic}-?*"))
+    return sorted(name for name in found if name.endswith(ending))
+
+
+def test_a_stale_copy_leads_with_consent_and_is_undone_after_it_has_led(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows 8 and 13: what the copy does not know is set aside, and comes back with the copy that a broker had."""
+    stale_and_back(lab, capsys)
+
+
+@pytest.mark.longer
+def test_a_stale_copy_of_static_voters_leads_with_consent_and_is_undone(
+    static_lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same with kraft.version 0, as the rows have it."""
+    stale_and_back(static_lab, capsys, static=True)
+
+
+def stale_and_back(lab: Lab, capsys: pytest.CaptureFixture[str], *, static: bool = False) -> None:
+    for topic, killed in (("early", (THIRD,)), ("late", (FIRST, SECOND))):
+        create(lab, topic)
+        produce(lab.bootstrap_servers, topic, [0, 1], batches=2, records=5, acks=Acks.ALL, label=topic)
+        for node in killed:
+            lab.kill_controller(node)
+    third, records = lab.data_directory(THIRD), {topic: read_all(lab, topic) for topic in ("early", "late")}
+    shutil.rmtree(lab.data_directory(FIRST))
+    running = [collect(lab, "third", THIRD), collect(lab, "running", *lab.brokers)]
+    plan = str(lab.directory / "p")
+    target = ("--node", str(FIRST), "--directory", str(lab.data_directory(FIRST)), "--kafka", lab.spec.kafka)
+    words = ("--source", str(THIRD), "--stale", "--address", f"{HOST}:{lab.port(FIRST)}", "--out", plan)
+    capsys.readouterr()
+    assert main(["quorum", "plan", *map(str, running), *target, *words]) == 6
+    assert "ran when it was collected" in capsys.readouterr().err
+    stopped = stop_everything(lab, "stopped", third)
+    assert "late" in rescue(lab, [stopped], f"{FIRST},{SECOND}", str(THIRD)).stale_topics
+    if static:
+        alone_in_its_file(lab)
+    lab.start_controller(FIRST)
+    start_brokers(lab)
+    assert verify(lab, stopped) == 0
+    assert read_all(lab, "early") == records["early"]
+    assert len(renamed(lab, "late", "-stray")) == 4
+    create(lab, "since")
+    produce(lab.bootstrap_servers, "since", [0, 1], batches=1, records=5, acks=Acks.ALL, label="since")
+
+    again = stop_everything(lab, "again", third, lab.data_directory(FIRST))
+    found = read_collections([*running, stopped, again])
+    lost = [one for one in found.copies if one.read_at_ms is not None]
+    best = max(lost, key=lambda one: one.position)
+    assert best.node in lab.brokers
+    collections = [*running, stopped, again]
+    assert {"late", "since"} <= set(rescue(lab, collections, f"{SECOND}", best.place).stale_topics)
+    lab.start_controller(FIRST)
+    for broker in lab.brokers:
+        directory = str(lab.data_directory(broker))
+        words = ("--node-dir", directory)
+        assert main(["quorum", "restore", str(lab.directory.parent / "plan.json"), *map(str, collections), *words]) == 0
+    assert renamed(lab, "late", "-stray") == []
+    start_brokers(lab)
+    assert verify(lab, *collections) == 0
+    assert {topic: read_all(lab, topic) for topic in records} == records
+    assert len(renamed(lab, "since", "-stray")) == 4
+    create(lab, "after")
+
+
+@pytest.mark.longer
+def test_records_that_a_stale_copy_would_truncate_are_counted_and_the_best_one_keeps_them(static_lab: Lab) -> None:
+    """Row 10: by the copy of a controller that lagged, a broker leads that holds a tenth."""
+    lab = static_lab
+    create_topic(lab, "orders", [[1, 2], [1, 2]], {})
+    produce(lab.bootstrap_servers, "orders", [0, 1], batches=2, records=50, acks=Acks.ALL, label="both")
+    lab.wait_partitions("orders", "both are in sync", lambda state: {*state.isr} == {1, 2})
+    stop_controllers(lab, THIRD)
+    lab.kill(1)
+    lab.wait_partitions("orders", "the other one leads", lambda state: state.leader == 2)
+    produce(lab.bootstrap_servers, "orders", [0, 1], batches=4, records=250, acks=Acks.ALL, label="alone")
+    records = read_all(lab, "orders")
+    for node in (FIRST, SECOND):
+        lab.lose_disk(node)
+    collection = collect(lab, "left", THIRD, *lab.brokers)
+    found = read_collections([collection])
+    assessment = assess(found.copies, found.disks)
+    stale = next(one for one in assessment.copies if one.copy.node == THIRD)
+    assert stale.verdict is Verdict.STALE
+    assert [(one.topic, one.leader, one.truncated, one.exact) for one in stale.older] == [("orders", 1, 1000, True)] * 2
+    assert rescue(lab, [collection], f"{FIRST},{SECOND}").source.node == 2
+    alone_in_its_file(lab)
+    lab.start_controller(FIRST)
+    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    lab.start(1)
+    lab.wait_partitions("orders", "both are in sync", lambda state: {*state.isr} == {1, 2})
+    assert read_all(lab, "orders") == records
+    assert len(records) == 2 * 1100
+
+
+@pytest.mark.longer
+def test_an_empty_voter_and_one_that_lags_elect_each_other_and_give_way_to_a_brokers_copy(static_lab: Lab) -> None:
+    """Row 11 (KAFKA-14205): their epoch is the newest, and brokers' data contradicts them."""
+    lab = static_lab
+    for topic, killed in (("early", (THIRD,)), ("late", (FIRST, SECOND))):
+        create(lab, topic)
+        produce(lab.bootstrap_servers, topic, [0, 1], batches=2, records=5, acks=Acks.ALL, label=topic)
+        stop_controllers(lab, *killed)
+    records = {topic: read_all(lab, topic) for topic in ("early", "late")}
+    before = collect(lab, "before", *lab.brokers)
+    shutil.rmtree(lab.data_directory(FIRST))
+    lab._format(FIRST, ())
+    lab.start_controller(FIRST, THIRD)
+    lab.wait_until("one of them leads", lambda: "LeaderEpoch" in leader_of(lab))
+    lab.wait_until("brokers have ended", lambda: not any(map(lab.is_running, lab.brokers)), timeout_s=120)
+    stop_controllers(lab, THIRD)
+    collections = [before, stop_everything(lab, "after", *map(lab.data_directory, (FIRST, THIRD)))]
+    found = read_collections(collections)
+    assessment = assess(found.copies, found.disks)
+    assert assessment.matter is not Matter.LOST
+    assert (assessment.best.copy.node in {FIRST, THIRD}, assessment.best.verdict) == (True, Verdict.STALE)
+    knowing = [one for one in found.copies if {"early", "late"} <= {topic.name for topic in one.image.topics.values()}]
+    source = max(knowing, key=lambda one: one.position)
+    rescue(lab, collections, f"{SECOND}", source.place)
+    alone_in_its_file(lab)
+    lab.start_controller(FIRST)
+    start_brokers(lab)
+    assert verify(lab, *collections) == 0
+    assert {topic: read_all(lab, topic) for topic in records} == records
 
 
 def test_a_controller_that_lagged_is_stale_and_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,8 +31,8 @@ def test_what_is_collected_is_shown(kelr: Kelr) -> None:
     assert ran.code == 0
     assert ran.out == (
         "NODE  HOST  METADATA BYTES  REPLICAS  RUNNING\n"
-        "   1  h               1189         2  no\n"
-        " 100  h                834         0  no\n"
+        "   1  h               1207         2  no\n"
+        " 100  h                852         0  no\n"
     )
     assert ran.err == "saved in all\n  next: kelr quorum explain all\n"
     again = kelr("quorum", "collect", "all", "--node-dir", "c")
@@ -112,6 +112,18 @@ def test_a_quorum_that_is_not_lost(kelr: Kelr) -> None:
     )
 
 
+def test_a_majority_whose_logs_are_contradicted_is_not_told_to_start(kelr: Kelr) -> None:
+    write_node(Path("d"), 101, SHORT, epoch=1)
+    (Path("b") / "__cluster_metadata-0").rename("lost")
+    kelr("quorum", "collect", "all", "--node-dir", "c", "--node-dir", "b", "--node-dir", "d")
+    ran = kelr("quorum", "explain", "all")
+    assert ran.code == 1
+    assert ran.out.startswith(
+        "Quorum  not lost: 2 of 3 voters have a whole log, a majority. But the best copy\n"
+        "        is stale: do not start them. They would lead with it.\n"
+    )
+
+
 def test_what_is_no_collection_is_refused(kelr: Kelr) -> None:
     Path("x").write_text("nothing of the kind")
     ran = kelr("quorum", "explain", "x")
@@ -146,7 +158,8 @@ def test_a_plan_says_what_it_makes_and_what_follows(planned: str, tmp_path: Path
     ]
     assert steps.splitlines()[:4] == [
         f"1. On the host of {tmp_path}/c: kelr quorum apply plan.json all --never-start 100,101,102 --missing 101,102",
-        "2. Start the new controller with these configs: process.roles=controller node.id=100"
+        "2. Start the new controller with these configs, and with the security of its listener as the old controllers"
+        " had it: process.roles=controller node.id=100"
         " listeners=CONTROLLER://c100:9093 controller.listener.names=CONTROLLER"
         f" controller.quorum.bootstrap.servers=c100:9093 log.dirs={tmp_path}/c",
         "3. See that it leads and nothing is lost: kelr quorum verify PLAN OUT -b BROKER",
@@ -173,6 +186,57 @@ def test_it_is_carried_out_as_the_plan_says_and_undone(kelr: Kelr) -> None:
     ran = kelr("quorum", "undo", "plan.json")
     assert ran.code == 0
     assert Path("c/__cluster_metadata-0/00000000000000000000.log").read_bytes() == before
+
+
+STALE = (*PLAN, "--overwrite", "--stale", "--source", "100")
+
+
+@pytest.mark.usefixtures("planned")
+def test_a_stale_copy_is_planned_and_carried_out_as_its_plan_says(kelr: Kelr) -> None:
+    ran = kelr("quorum", "plan", "all", *PLAN, "--overwrite", "--source", "h:c")
+    assert ran.code == 6
+    assert "stop all brokers, copy their data, and add --stale" in ran.err
+    ran = kelr("quorum", "plan", "all", *STALE)
+    assert (ran.code, ran.err) == (0, "")
+    head, _, steps = ran.out.partition("\n\n")
+    assert head.splitlines()[1:6] == [
+        "Copy    node 100 (h:c), offset 6 of epoch 1",
+        "Loss    STALE: metadata that it lacks is lost: 1 PartitionChangeRecord, 1",
+        "        PartitionRecord, 1 TopicRecord. 2 topics would be set aside, come back,",
+        "        or lose records; kelr quorum explain says which.",
+        "It knows 1 topic, 1 partition.",
+    ]
+    stated = ("--never-start", "100,101,102", "--missing", "101,102", "--topics", "early,late", "--data-copied", "1")
+    first, _, _, fourth, *_ = steps.splitlines()
+    assert first.endswith(f"kelr quorum apply plan.json all {' '.join(stated)}")
+    assert fourth == "4. Start the brokers"
+    refused = kelr("quorum", "apply", "plan.json", "all", *stated[:-2])
+    assert refused.code == 6
+    assert "directories of brokers 1 are copied" in refused.err
+    ran = kelr("quorum", "apply", "plan.json", "all", *stated, "-o", "json")
+    document = json.loads(ran.out)
+    Draft202012Validator(dict(SCHEMAS["quorum-plan"]())).validate(document)
+    assert (ran.code, document["verdict"], document["stale_topics"]) == (0, "stale", ["early", "late"])
+    assert Path("c/__cluster_metadata-0/00000000000000000000.log").read_bytes().startswith(SHORT)
+
+
+@pytest.mark.usefixtures("planned")
+def test_what_a_broker_has_set_aside_is_renamed_back(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("b/early-0").rename("b/early-0.a1-stray")
+    ran = kelr("quorum", "restore", "plan.json", "all", "--node-dir", "b")
+    assert (ran.code, ran.out, ran.err) == (0, "REPLICA  RESULT   WHY\nearly-0  renamed  -\n", "")
+    assert Path("b/early-0/partition.metadata").exists()
+    Path("b/gone-0.a1-stray").mkdir()
+    ran = kelr("quorum", "restore", "plan.json", "all", "--node-dir", "b", "-o", "json")
+    document = json.loads(ran.out)
+    Draft202012Validator(dict(SCHEMAS["quorum-restored"]())).validate(document)
+    assert ran.code == 7
+    assert [(one["replica"], one["renamed"], one["kept"]) for one in document["items"]] == [
+        ("gone-0", False, "it has no topic id")
+    ]
+    monkeypatch.setattr("kelr.quorum.restore.find_set_aside.__kwdefaults__", {"locked": lambda _path: True})
+    refused = kelr("quorum", "restore", "plan.json", "all", "--node-dir", "b")
+    assert (refused.code, refused.out) == (6, "")
 
 
 @pytest.mark.parametrize(

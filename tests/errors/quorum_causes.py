@@ -10,7 +10,7 @@ from kelr.quorum.assess import assess
 from kelr.quorum.plan import make_plan
 from kelr.quorum.reading import read_collections
 from tests.errors.ground import Causes, Ground
-from tests.quorum.nodes import WHOLE, collect, write_node
+from tests.quorum.nodes import BROKER_ADDRESS, WHOLE, collect, write_node
 from tests.quorum.test_apply import NEW_ID, REQUEST, planned
 
 
@@ -21,10 +21,16 @@ def not_lost(ground: Ground) -> None:
 
 
 def stale(ground: Ground) -> None:
-    planned(ground.path, replace(REQUEST, source=100))
+    planned(ground.path, replace(REQUEST, source="100"))
+
+
+def broker_runs(ground: Ground) -> None:
+    plan = planned(ground.path, replace(REQUEST, source="100", stale=True)).plan
+    check_addresses(plan, lambda asked: AddressState.OPEN if asked == BROKER_ADDRESS else AddressState.REFUSED)
 
 
 QUORUM_CAUSES: Causes = {
+    "quorum-brokers-run": broker_runs,
     "quorum-not-lost": not_lost,
     "quorum-copy-stale": stale,
     "quorum-statement-missing": lambda ground: check_statement(planned(ground.path).plan, Statement()),

@@ -14,6 +14,7 @@ from kelr.sources.metadata_log.writing import encode_batch, segment_name
 CLUSTER = "q1Sh-9_ISia_zwGINzRvyQ"
 TOPIC, LATE = "A" * 21 + "Q", "B" * 21 + "Q"
 VOTERS = (100, 101, 102)
+BROKER_ADDRESS = "b1:9092"
 
 
 def directory_of(node: int) -> str:
@@ -29,7 +30,7 @@ def voters(*nodes: int) -> rec.Voters:
 BEGINNING: tuple[tuple[int, tuple[rec.MetadataRecord, ...]], ...] = (
     (1, (rec.LeaderChanged(101, VOTERS), rec.KRaftVersion(1), voters(*VOTERS))),
     (1, (rec.FeatureLevel("metadata.version", 29),)),
-    (1, (rec.BrokerRegistered(1, 4, "C" * 21 + "Q", False, False, None),)),
+    (1, (rec.BrokerRegistered(1, 4, "C" * 21 + "Q", False, False, None, (rec.Endpoint("PLAINTEXT", "b1", 9092),)),)),
     (1, (rec.TopicMade("early", TOPIC), rec.PartitionMade(TOPIC, 0, 1, 0, 0, (1,), (1,)))),
 )
 LATER: tuple[tuple[int, tuple[rec.MetadataRecord, ...]], ...] = (
@@ -78,10 +79,12 @@ def write_node(
     return path
 
 
-def collect(tmp_path: Path, *paths: Path, name: str = "out.kelr-quorum", host: str = "h") -> Path:
+def collect(
+    tmp_path: Path, *paths: Path, name: str = "out.kelr-quorum", host: str = "h", at_ms: int = 1_795_000_000_000
+) -> Path:
     """What `kelr quorum collect` writes of these directories."""
     out = tmp_path / name
-    write_archive(collect_nodes(paths, host=host, clock_ms=lambda: 1_795_000_000_000), out, overwrite=True)
+    write_archive(collect_nodes(paths, host=host, clock_ms=lambda: at_ms), out, overwrite=True)
     return out
 
 

@@ -22,10 +22,11 @@ from kelr.quorum.apply import (
     check_addresses,
     check_statement,
     check_target,
+    copy_of,
     undo,
 )
 from kelr.quorum.archive import Archive
-from kelr.quorum.assess import Verdict, assess
+from kelr.quorum.assess import Matter, Verdict, assess
 from kelr.quorum.plan import (
     ABOVE,
     AddressRequest,
@@ -41,14 +42,20 @@ from kelr.replay import records as rec
 from kelr.sources.metadata_log.reading import read_batches
 from tests.histories.files import Disk, Gone, MemoryFiles
 from tests.quorum.nodes import (
+    BEGINNING,
+    BROKER_ADDRESS,
     CLUSTER,
     END,
     LATE,
+    LATER,
     SHORT,
+    SHORT_END,
     TOPIC,
+    VOTERS,
     WHOLE,
     collect,
     directory_of,
+    log_bytes,
     write_node,
     write_replica,
 )
@@ -128,8 +135,8 @@ def test_what_must_not_be_planned_is_refused(rescue: Rescue, tmp_path: Path) -> 
         with pytest.raises(error, match=words):
             make_plan(rescue.collected, found, request, directory_id=NEW_ID, now_ms=0)
 
-    refused(replace(REQUEST, source=100), RefusedError, "lacks records")
-    refused(replace(REQUEST, source=7), UsageError, "no copy of node 7")
+    refused(replace(REQUEST, source="100"), RefusedError, "lacks records")
+    refused(replace(REQUEST, source="7"), UsageError, "no copy of node 7")
     refused(replace(REQUEST, node=1), UsageError, "registered broker")
     refused(replace(REQUEST, kafka="4.1.0"), RefusedError, "4.2-IV1, which Kafka 4.1.0 does not know")
     refused(replace(REQUEST, kafka="new"), UsageError, "no release")
@@ -199,6 +206,165 @@ def test_new_addresses_are_those_of_all_voters_and_need_a_majority(
 ) -> None:
     with pytest.raises(error, match=words):
         moved(tmp_path, replace(MOVED, addresses=addresses), *nodes)
+
+
+def test_which_of_several_listeners_is_meant_must_be_said(tmp_path: Path) -> None:
+    two = tuple(
+        rec.Voter(node, directory_of(node), (rec.Endpoint("TLS", "h", 1), rec.Endpoint("CONTROLLER", "h", 2)))
+        for node in VOTERS
+    )
+    log, _ = log_bytes([*BEGINNING, *LATER, (2, (rec.Voters(two),))])
+    with pytest.raises(UsageError, match="voters have listeners CONTROLLER, TLS"):
+        planned(tmp_path / "a", log=log)
+    assert planned(tmp_path / "b", replace(REQUEST, listener="TLS"), log).plan.target.listener == "TLS"
+
+
+# A stale copy.
+
+STALE = replace(REQUEST, source="100", stale=True)
+
+
+@pytest.fixture(scope="module")
+def stale(tmp_path_factory: pytest.TempPathFactory) -> Rescue:
+    return planned(tmp_path_factory.mktemp("stale"), STALE)
+
+
+def test_a_stale_copy_is_planned_with_what_it_lacks_named(stale: Rescue) -> None:
+    plan = stale.plan
+    assert (plan.source.node, plan.source.end, plan.verdict) == (100, SHORT_END, Verdict.STALE)
+    assert plan.epoch == 9 + ABOVE
+    assert plan.stale_topics == ("early", "late")
+    assert plan.lost_records == {"PartitionChangeRecord": 1, "PartitionRecord": 1, "TopicRecord": 1}
+    assert plan.stopped_brokers == {"1": (BROKER_ADDRESS,)}
+    assert plan.missing == (101, 102)
+    files = host().process()
+    carry_out(stale, files)
+    log = contents(files, TARGET)["__cluster_metadata-0/00000000000000000000.log"]
+    assert log == SHORT + bytes.fromhex(plan.appended)
+
+
+def test_of_another_copy_nothing_is_named(rescue: Rescue, tmp_path: Path) -> None:
+    asked_for = planned(tmp_path, replace(REQUEST, stale=True)).plan
+    for plan in (rescue.plan, asked_for):
+        assert (plan.verdict, plan.stale_topics, plan.lost_records, plan.stopped_brokers) == (
+            Verdict.LOWER_BOUND,
+            (),
+            {},
+            {},
+        )
+
+
+def test_beside_a_stale_copy_no_broker_may_have_run_when_it_was_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for answer in (True, None):
+        monkeypatch.setattr("kelr.quorum.collect.is_locked", lambda _path, answer=answer: answer)
+        with pytest.raises(RefusedError, match="broker 1 ran when it was collected"):
+            planned(tmp_path / str(answer), STALE)
+
+
+def test_topics_and_copied_brokers_must_be_named_for_a_stale_copy(stale: Rescue) -> None:
+    whole = Statement((100, 101, 102), (101, 102), ("early", "late"), (1,))
+    for statement, words in (
+        (replace(whole, missing=(101,)), "nodes 102, which"),
+        (replace(whole, topics=()), "2 topics would be set aside, come back, or lose records: early, late"),
+        (replace(whole, topics=("early", "other")), "1 topic would be set aside, come back, or lose records: late"),
+        (replace(whole, data_copied=()), "directories of brokers 1 are copied"),
+    ):
+        with pytest.raises(RefusedError, match=words):
+            check_statement(stale.plan, statement)
+    check_statement(stale.plan, whole)
+    lost = replace(stale.plan, missing=(1, 101, 102))
+    check_statement(lost, Statement((100, 101, 102), (1, 101, 102), ("early", "late")))
+    with pytest.raises(RefusedError, match="nodes 1, which"):
+        check_statement(lost, Statement((100, 101, 102), (101, 102), ("early", "late"), (1,)))
+
+
+def test_no_broker_may_run_when_a_stale_copy_is_made_to_lead(stale: Rescue, rescue: Rescue) -> None:
+    def probe(asked: str) -> AddressState:
+        return AddressState.OPEN if asked == BROKER_ADDRESS else AddressState.REFUSED
+
+    with pytest.raises(RefusedError, match="broker 1 runs; led by a stale copy"):
+        check_addresses(stale.plan, probe)
+    check_addresses(rescue.plan, probe)  # which brokers follow as they are
+
+
+def led(path: Path) -> tuple[Collected, Path]:
+    """The stale copy of controller 100 has led since, and the broker has truncated its log and followed; with what
+    was collected before, and the directory that 100 had before."""
+    rescue = planned(path, STALE)
+    since = [(20, (rec.LeaderChanged(100, (100,)),)), (20, (rec.TopicRemoved(TOPIC),))]
+    more, _ = log_bytes(since, SHORT_END + 1)
+    log = SHORT + bytes.fromhex(rescue.plan.appended) + more
+    saved = path / "controller"
+    now = write_node(path / "now", 100, log, epoch=20, directory=NEW_ID)
+    broker = write_node(path / "broker", 1, log, epoch=20)
+    again = collect(path, saved, name="saved", at_ms=1_795_000_000_001)
+    both = collect(path, now, broker, name="again", at_ms=1_795_000_000_001)
+    return read_collections([path / "out.kelr-quorum", again, both]), saved
+
+
+def test_a_rescue_that_has_led_is_undone_by_the_copy_that_a_broker_had_before(tmp_path: Path) -> None:
+    collected, saved = led(tmp_path)
+    found = assess(collected.copies, collected.disks)
+    assert found.matter is Matter.STOPPED  # by the copy that led, which names itself alone
+    (earlier,) = (one.copy for one in found.copies if one.copy.read_at_ms is not None)
+    assert (earlier.node, earlier.end) == (1, END)
+    assert earlier.place == f"h:{tmp_path}/broker at 2026-11-18T11:06:40.000Z"
+
+    def plan_with(source: str | None, *, stale: bool = True) -> QuorumPlan:
+        request = replace(REQUEST, source=source, stale=stale)
+        return make_plan(collected, found, request, directory_id="O" * 21 + "Q", now_ms=1)
+
+    with pytest.raises(UsageError, match="2 copies of node 1"):
+        plan_with("1")
+    for source in (None, earlier.place):
+        with pytest.raises(RefusedError, match="not lost"):
+            plan_with(source, stale=False)
+    plan = plan_with(earlier.place)
+    assert (plan.source.end, plan.epoch, plan.never_start) == (END, 20 + ABOVE, (100, 101, 102))
+    assert plan.lost_records == {"RemoveTopicRecord": 1}
+    assert plan.stale_topics == ("early", "late")  # which come back
+    archive, place = archive_of(plan, collected)
+    assert copy_of(plan, collected) is earlier
+    files = host().process()
+    carry_out(Rescue(collected, plan, archive, place), files)
+    log = contents(files, TARGET)["__cluster_metadata-0/00000000000000000000.log"]
+    assert log == WHOLE + bytes.fromhex(plan.appended)
+    assert plan_with(directory_of(100)).source.place == f"h:{saved}"
+
+
+def test_a_healthy_quorums_lagging_controller_is_not_taken_even_with_consent(tmp_path: Path) -> None:
+    paths = [write_node(tmp_path / str(node), node, log) for node, log in ((100, WHOLE), (101, WHOLE), (102, SHORT))]
+    collected = read_collections([collect(tmp_path, *paths)])
+    with pytest.raises(RefusedError, match="not lost"):
+        make_plan(
+            collected,
+            assess(collected.copies),
+            replace(STALE, source="102"),
+            directory_id=NEW_ID,
+            now_ms=0,
+        )
+
+
+def test_voters_that_elected_each_other_without_records_give_way_to_a_brokers_copy(tmp_path: Path) -> None:
+    """KAFKA-14205: one was formatted empty and one lagged. What they hold is contradicted, whatever its epoch."""
+    wrong, _ = log_bytes([*BEGINNING, (7, (rec.LeaderChanged(102, VOTERS),))])
+    paths = [write_node(tmp_path / str(node), node, wrong, epoch=7) for node in (100, 102)]
+    broker = write_node(tmp_path / "broker", 1, WHOLE)
+    write_replica(broker, "late", LATE, [(0, 0)])
+    collected = read_collections([collect(tmp_path, *paths, broker)])
+    found = assess(collected.copies, collected.disks)
+    assert (found.matter, found.best.copy.node, found.best.verdict) == (Matter.STOPPED, 100, Verdict.STALE)
+    request = replace(REQUEST, source="1")
+    with pytest.raises(RefusedError, match="not lost"):
+        make_plan(collected, found, request, directory_id=NEW_ID, now_ms=0)
+    plan = make_plan(collected, found, replace(request, stale=True), directory_id=NEW_ID, now_ms=0)
+    assert (plan.source.end, plan.epoch, plan.lost_records) == (END, 7 + ABOVE, {})
+    unread = read_collections([collect(tmp_path, *paths, write_node(tmp_path / "other", 1, WHOLE), name="unread")])
+    found = assess(unread.copies)  # without brokers' data nothing contradicts them, and the copies part
+    assert found.best.verdict is Verdict.LOWER_BOUND
+    assert make_plan(unread, found, replace(request, stale=True), directory_id=NEW_ID, now_ms=0).source.node == 1
 
 
 # Before it is carried out.

@@ -62,12 +62,17 @@ def test_all_is_well(rescue: Rescue) -> None:
         ("followers", None, replace(WELL, quorum=NotRead("nobody")), "no controller that leads answers"),
         ("leader", False, replace(WELL, quorum=Quorum(101, 20, (node(101, 9),), ())), "not the planned one"),
         ("leader", False, replace(WELL, quorum=Quorum(100, 18, (node(100, 9),), ())), "not the planned one"),
-        ("followers", False, replace(WELL, quorum=Quorum(100, 20, (node(100, 200),), ())), "broker 1 not up to"),
+        (
+            "followers",
+            False,
+            replace(WELL, quorum=Quorum(100, 20, (node(100, 200),), ())),
+            "not up to offset 200 of the metadata log: broker 1",
+        ),
         (
             "followers",
             False,
             replace(WELL, quorum=Quorum(100, 20, (node(100, 200),), (node(1, END - 1),))),
-            "broker 1 not up to offset 200",
+            "not up to offset 200 of the metadata log: broker 1",
         ),
         (
             "brokers",
@@ -92,6 +97,15 @@ def test_what_is_not_so_is_said(rescue: Rescue, check: str, passed: bool | None,
     found = results(rescue, seen)[check]
     assert found[0] is passed
     assert words in found[1]
+
+
+def test_brokers_that_are_done_without_are_not_waited_for(rescue: Rescue) -> None:
+    lost = replace(rescue, plan=replace(rescue.plan, missing=(1, 101, 102)))
+    gone = replace(WELL, quorum=Quorum(100, 20, (node(100, 200),), ()), cluster=Cluster("c", ()))
+    found = results(lost, gone)
+    assert found["followers"] == (True, "0 brokers up to offset 200 of the metadata log; done without broker 1")
+    assert found["brokers"] == (True, "0 brokers live; done without broker 1")
+    assert results(lost, WELL)["brokers"] == (True, "1 broker live")
 
 
 def test_the_log_on_this_host_is_compared(tmp_path: Path) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 from kelr.quorum.archive import CollectedFile, CollectedNode
 from kelr.quorum.assess import Verdict, assess
 from kelr.quorum.copies import NO_EPOCH, Batches, MetadataCopy
 from kelr.quorum.plan import QuorumPlan, Source, Target
+from kelr.quorum.restore import SetAside
 from kelr.quorum.verify import Checked
 from kelr.replay.image import MetadataImage
 from kelr.view.output import Output
 from kelr.view.quorum import show_assessment, show_collected
 from kelr.view.quorum_plan import show_plan
-from kelr.view.quorum_verify import show_verified
+from kelr.view.quorum_verify import show_restored, show_verified
 from tests.quorum.raft import Quorum
 
 _NODE = CollectedNode(
@@ -47,37 +49,37 @@ def copies(output: Output) -> None:
     show_assessment(output, assess([*found, empty], [quorum.disk(1), quorum.disk(2)]))
 
 
+_PLAN = QuorumPlan(
+    cluster_id="c",
+    kraft_version=0,
+    source=Source(1, None, "h:/é", 2, 11, ()),
+    verdict=Verdict.STALE,
+    target=Target(100, "/kafka/é", "N" * 22, "CONTROLLER", "c100", 9093),
+    epoch=19,
+    appended_to="x.log",
+    appended_at_bytes=0,
+    appended="",
+    quorum_state="{}",
+    meta_properties="",
+    configs=("node.id=100",),
+    never_start=(100, 101),
+    controller_addresses=(),
+    missing=(101, 3),
+    unread_brokers={},
+    stale_topics=("early", "é"),
+    lost_records={"ConfigRecord": 2, "TopicRecord": 1},
+    stopped_brokers={"1": ("b1:9092",), "2": (), "3": ()},
+    combined=(101,),
+    brokers_restart=False,
+    metadata_version=29,
+    topics=1,
+    partitions=2,
+    created_at_ms=0,
+)
+
+
 def plan(output: Output) -> None:
-    source = Source(1, None, "h:/é", 2, 11, ())
-    target = Target(100, "/kafka/é", "N" * 22, "CONTROLLER", "c100", 9093)
-    show_plan(
-        output,
-        QuorumPlan(
-            cluster_id="c",
-            kraft_version=0,
-            source=source,
-            verdict=Verdict.LOWER_BOUND,
-            target=target,
-            epoch=19,
-            appended_to="x.log",
-            appended_at_bytes=0,
-            appended="",
-            quorum_state="{}",
-            meta_properties="",
-            configs=("node.id=100",),
-            never_start=(100, 101),
-            controller_addresses=(),
-            missing=(101,),
-            unread_brokers={},
-            brokers_restart=False,
-            metadata_version=29,
-            topics=1,
-            partitions=2,
-            created_at_ms=0,
-        ),
-        "plan.json",
-        ["all.kelr-quorum"],
-    )
+    show_plan(output, _PLAN, "plan.json", ["all.kelr-quorum"])
 
 
 def verified(output: Output) -> None:
@@ -85,9 +87,20 @@ def verified(output: Output) -> None:
     show_verified(output, checks, 3)
 
 
+def restored(output: Output) -> None:
+    show_restored(
+        output,
+        [
+            SetAside(Path("/é/t-0.x-stray"), "t-0", None),
+            SetAside(Path("/é/u-1.y-delete"), "u-1", "the copy does not know topic id x"),
+        ],
+    )
+
+
 QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {
     "quorum-collection": collection,
     "quorum-copies": copies,
     "quorum-plan": plan,
+    "quorum-restored": restored,
     "quorum-verification": verified,
 }

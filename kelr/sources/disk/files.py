@@ -150,7 +150,12 @@ def _whole_number(value: object, end: int) -> int | None:
 
 def read_topic_id(path: str) -> str:
     """The topic id in partition.metadata. Raises OSError, GarbledError."""
-    lines = read_small(path).decode(errors="replace").splitlines()
+    return topic_id_of(read_small(path))
+
+
+def topic_id_of(content: bytes) -> str:
+    """The same, of the file's content. Raises GarbledError."""
+    lines = content.decode(errors="replace").splitlines()
     fields = [line.split() for line in lines[:2]]
     if len(fields) < 2 or fields[0][:1] != ["version:"] or len(fields[0]) != 2 or len(fields[1]) != 2:
         raise GarbledError("not the two lines of a partition.metadata")
