@@ -208,6 +208,16 @@ def test_new_addresses_are_those_of_all_voters_and_need_a_majority(
         moved(tmp_path, replace(MOVED, addresses=addresses), *nodes)
 
 
+def test_voters_that_are_brokers_too_are_named(rescue: Rescue, tmp_path: Path) -> None:
+    registered = rec.BrokerRegistered(101, 9, "D" * 21 + "Q", False, False, None)
+    log, _ = log_bytes([*BEGINNING, *LATER, (2, (registered,))])
+    plan = planned(tmp_path, log=log).plan
+    assert (plan.combined, rescue.plan.combined) == ((101,), ())
+    assert plan.missing == (101, 102)
+    with pytest.raises(UsageError, match="node 101 is a registered broker"):
+        planned(tmp_path / "own", replace(REQUEST, node=101), log)
+
+
 def test_which_of_several_listeners_is_meant_must_be_said(tmp_path: Path) -> None:
     two = tuple(
         rec.Voter(node, directory_of(node), (rec.Endpoint("TLS", "h", 1), rec.Endpoint("CONTROLLER", "h", 2)))
