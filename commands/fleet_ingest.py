@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.fleet_parts import Conf, Master, Remote, spark_session
+from kelr.commands.fleet_parts import Conf, Master, Remote, session_if_asked
 from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.rescue_show import local_command, say_next
 from kelr.commands.session import now_ms
@@ -69,7 +70,8 @@ def ingest(
 
     Only what is new is read: run it again whenever more has been collected. All
     of a run appears in the lake at once, or nothing. What cannot be read goes
-    into quarantine with the reason, and the rest goes on.
+    into quarantine with the reason, and the rest goes on. Processes of this
+    machine do it, unless --master or --remote names a cluster.
 
     Examples:
       kelr fleet ingest collected/ --out lake --names-of-folders
@@ -81,14 +83,13 @@ def ingest(
     given = {path: id_ for id_, path in _pairs("--cluster", cluster or (), "ID=PATH")}
     names = dict(_pairs("--name", name or (), "ID=NAME"))
     try:
-        import pyarrow  # noqa: F401, PLC0415 - of an extra, and slow to load
+        from kelr.fleet.ingest import ingest as take  # noqa: PLC0415 - PySpark is of an extra, and slow to load
     except ImportError as error:
         raise UnsupportedError(
             f"kelr fleet needs more than is installed: {error}", next_step="install it with: pip install 'kelr[fleet]'"
         ) from error
-    with spark_session(output, master, remote, conf) as spark:
-        from kelr.fleet.ingest import ingest as take  # noqa: PLC0415 - PySpark is of an extra
-
+    progress = functools.partial(output.progress, what="clusters") if output.stderr.isatty() else None
+    with session_if_asked(output, master, remote, conf) as spark:
         summary = take(
             spark,
             inputs,
@@ -97,7 +98,9 @@ def ingest(
             clusters=given,
             names=names,
             names_of_folders=names_of_folders,
+            progress=progress,
         )
+    output.end_progress()
     _show(output, summary, out)
     if summary.quarantined:
         raise typer.Exit(ExitCode.PARTLY_DONE)

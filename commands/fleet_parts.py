@@ -59,6 +59,20 @@ def spark_session(
         output.end_progress()
 
 
+@contextmanager
+def session_if_asked(
+    output: Output, master: str | None, remote: str | None, conf: Sequence[str] | None
+) -> Iterator[SparkSession | None]:
+    """As `spark_session`, if Spark is asked for: by an option, ``spark-submit``, or a session that is there."""
+    from kelr.fleet.session import is_there  # noqa: PLC0415 - as above
+
+    if master is None and remote is None and not conf and not is_there():
+        yield None
+        return
+    with spark_session(output, master, remote, conf) as session:
+        yield session
+
+
 def open_lake(spark: SparkSession, place: str) -> Lake:
     """A lake that something was written to."""
     from kelr.fleet.lake import Lake  # noqa: PLC0415 - as above

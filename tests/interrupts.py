@@ -149,7 +149,7 @@ OTHERS = (
     _named("recover log"),
     _named("rescue show saved.kelr-rescue", WORSE, DUMP),
     _named("fleet generate fleet --clusters 2 --seed 1"),
-    _named("fleet ingest fleet --out lake", FLEET),
+    _named("fleet ingest fleet --out lake --master local[2]", FLEET),
     _named(LAB),
     *(
         _named(f"lab {words} --dir lab", LAB)

@@ -99,7 +99,7 @@ def of_logs(given: Given) -> Iterator[str]:
     states = 0
     for cores in given.cores:
         lake = given.place / f"lake-{cores}"
-        ingested.append((cores, spark(given, cores, "ingest", str(fleet), "--out", str(lake))))
+        ingested.append((cores, here(cores, "ingest", str(fleet), "--out", str(lake))))
         exposed.append((cores, spark(given, cores, "exposure", "--lake", str(lake))))
         states = states or count(lake / "partition_states")
         shutil.rmtree(lake)
@@ -138,6 +138,12 @@ def spark(given: Given, cores: int, *words: str) -> Used:
     """A step, with so many cores."""
     memory = ("--conf", f"spark.driver.memory={given.memory}")
     return measured([sys.executable, "-m", "kelr", "fleet", *words, "--master", f"local[{cores}]", *memory])
+
+
+def here(cores: int, *words: str) -> Used:
+    """A step that takes the processors that it may use, and no Spark."""
+    processors = ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores]))
+    return measured(["taskset", "--cpu-list", processors, sys.executable, "-m", "kelr", "fleet", *words])
 
 
 def plain(given: Given, what: str, *places: str) -> tuple[int, float]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
@@ -19,6 +18,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from kelr.errors import BadInputError, KelrError, RefusedError
+from kelr.fleet.folder import DataFile
 from kelr.fleet.reached import meant
 from kelr.fleet.tables import Table
 
@@ -31,18 +31,6 @@ KEPT_DAYS = 7
 
 NO_TABLE = -1
 """The version of a table that is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A Parquet file of a table."""
-
-    path: str
-    """Relative to the table, as the file system has it."""
-    size_bytes: int = field(compare=False)
-    modified_ms: int = field(compare=False)
-    values: Mapping[str, str | None] = field(compare=False)
-    """Of the partition columns, as text."""
 
 
 class DeltaTables:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kelr.errors import BadInputError, KelrError, UnsupportedError
+from kelr.errors import BadInputError, KelrError
+from kelr.fleet import stores
 from kelr.fleet.folder import Files, Listed
 from kelr.fleet.reached import file_system, meant
+from kelr.fleet.stores import Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,24 +144,69 @@ class HadoopFiles:
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://?")
 
 
-def files_at(place: str, spark: SparkSession | None = None) -> Files:
-    """The folder at a path or URI.
+def files_at(place: str, spark: SparkSession | None = None, options: Options = ()) -> Files:
+    """The folder at a path or URI: through the session's JVM, if it has one here, else through delta-rs's client.
+
+    Args:
+        options: what that client is to know.
 
     Raises:
-        UnsupportedError: the place is on another file system, and the session is none that reaches it.
-        ConnectError, NotAuthorizedError, BadInputError: as `HadoopFiles`, where that file system says no.
+        UnsupportedError, ConnectError, NotAuthorizedError, BadInputError: as `HadoopFiles`, where that file system says
+            no.
     """
     scheme = _SCHEME.match(place)
     if scheme is None:
         return LocalFiles(Path(place).absolute())
     if scheme[1] == "file":
         return LocalFiles(Path("/" + place.partition(":")[2].lstrip("/")))
-    if spark is None or not hasattr(spark, "_jvm"):
-        raise UnsupportedError(
-            f"{place}: only a Spark session of this process reaches {scheme[1]}://, a Spark Connect client does not",
-            next_step="start it with spark-submit or --master",
-        )
-    return HadoopFiles(place, spark)
+    return StoreFiles(place, options) if spark is None or not hasattr(spark, "_jvm") else HadoopFiles(place, spark)
+
+
+class StoreFiles:
+    """In a store, through the client that delta-rs has for it."""
+
+    def __init__(self, place: str, options: Options) -> None:
+        self._place, self._options = place.rstrip("/"), options
+
+    @property
+    def place(self) -> str:
+        return self._place
+
+    def exists(self) -> bool:
+        return next(self.list(), None) is not None
+
+    def list(self, below: str = "") -> Iterator[Listed]:
+        place = f"{self._place}/{below}" if below else self._place
+        yield from self._do("listed", below, lambda: list(stores.listed(place, self._options)))
+
+    def read(self, path: str) -> bytes:
+        def read() -> bytes:
+            content = stores.holder(f"{self._place}/{path}", self._options)
+            return content.read(0, content.size_bytes)
+
+        return self._do("read", path, read)
+
+    def write(self, path: str, content: bytes) -> None:
+        def write() -> None:
+            with stores.written(f"{self._place}/{path}", self._options) as file:
+                file.write(content)
+
+        self._do("written", path, write)
+
+    def delete(self, path: str) -> None:
+        self._do("deleted", path, lambda: stores.delete(f"{self._place}/{path}", self._options))
+
+    def delete_below(self, folder: str) -> None:
+        for one in self.list(folder):
+            self.delete(one.path.removeprefix(self._place + "/"))
+
+    def _do(self, what: str, path: str, asked: Callable[[], T]) -> T:
+        try:
+            return asked()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise meant(error, f"{self._place}/{path}" if path else self._place, f"cannot be {what}") from error
 
 
 class LocalFiles:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -15,6 +15,18 @@ class Listed:
     """As Spark takes it."""
     size_bytes: int
     modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a table."""
+
+    path: str
+    """Relative to the table, as the file system has it."""
+    size_bytes: int = field(compare=False)
+    modified_ms: int = field(compare=False)
+    values: Mapping[str, str | None] = field(compare=False)
+    """Of the partition columns, as text."""
 
 
 class Files(Protocol):

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError
+from kelr.fleet.delta import store_options
 from kelr.fleet.files import files_at
 from kelr.fleet.inputs import QUARANTINED, WHAT, Input, Owners, list_inputs, still_there
 from kelr.fleet.lake import Lake
-from kelr.fleet.landing import Landing, keep_told, read_manifest, read_told, write_manifest
 from kelr.fleet.laying import spans_until
-from kelr.fleet.planning import LogFiles, Told, Work, plan_log, plan_seen
-from kelr.fleet.staging import OUTCOMES, TELLING
-from kelr.fleet.tasks import Stage, look_at_all
-from kelr.fleet.telling_tasks import PART_BYTES, tell_all
+from kelr.fleet.manifest import keep_told, read_manifest, read_told, write_manifest
+from kelr.fleet.merging import ClusterWork, Outcome, merge
+from kelr.fleet.planning import LogFiles, LogWork, Told, Work, in_order, plan_log, plan_seen
+from kelr.fleet.reached import meant
+from kelr.fleet.readers import Look, look
+from kelr.fleet.reading import ClusterInputs
+from kelr.fleet.row_batches import TABLES
+from kelr.fleet.stores import Options
+from kelr.fleet.tables import STATES
+from kelr.fleet.workers import Workers, workers_of
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kelr.fleet.folder import DataFile, Files, Listed
     from kelr.fleet.lake import Changes
 
 
-Outcome = dict[str, Any]
-"""What came of a task; see `kelr.fleet.telling_tasks`."""
-
-
 def ingest(
-    spark: SparkSession,
+    spark: SparkSession | None,
     inputs: Sequence[str],
     lake: str,
     *,
@@ -40,18 +44,21 @@ def ingest(
     clusters: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
     names_of_folders: bool = False,
-    part_bytes: int = PART_BYTES,
+    workers: Workers | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> IngestSummary:
     """Take what is new among the inputs into a lake; all of it appears at once, or nothing.
 
     Args:
+        spark: None: no session is needed for what is on this machine.
         inputs: files and folders, as paths or URIs that Spark reaches.
         lake: the folder or URI of the lake; it is made if there is none.
         now_ms: the time of this run, in milliseconds since 1970.
         clusters: cluster ids by the beginning of paths, for files beside which nothing says it.
         names: what clusters are to be called, by their ids.
         names_of_folders: call the others as the folder of an input that each has for itself (`names_by_folder`).
-        part_bytes: a log that is longer than twice as much is told in parts, side by side.
+        workers: who does it, if not `workers_of` the session.
+        progress: told of the clusters that are done, and of how many there are, by processes of this machine.
 
     Raises:
         BadInputError: an input is not there, nothing in any of them can be read, or the lake cannot be written.
@@ -59,25 +66,29 @@ def ingest(
         RefusedError: another run is changing the lake.
     """
     opened = Lake(spark, lake)
-    with opened.changing("ingest") as changes:
-        run = _Run(opened, changes, now_ms, part_bytes, names_of_folders)
-        summary = run.take(inputs, Owners(spark, clusters or {}), names or {})
+    with (
+        opened.changing("ingest") as changes,
+        nullcontext(workers) if workers else workers_of(spark, progress) as those,
+    ):
+        run = _Run(spark, opened, changes, those, now_ms, names_of_folders)
+        summary = run.take(inputs, Owners(run.files, clusters or {}), names or {})
     return replace(summary, version=opened.version.number)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Run:
+    spark: SparkSession | None
     lake: Lake
     changes: Changes
+    workers: Workers
     now_ms: int
-    part_bytes: int
     names_of_folders: bool
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     manifest: dict[str, Input] = field(default_factory=dict)
 
     def take(self, inputs: Sequence[str], owners: Owners, names: Mapping[str, str]) -> IngestSummary:
         self.manifest = read_manifest(self.lake)
-        listing = list_inputs(self.lake.spark, inputs, self.manifest, self.lake.place)
+        listing = list_inputs(self.files, inputs, self.manifest, self.lake.place)
         new = [owners.owned(one) for one in self._looked_at(listing.new)]
         for path in sorted(listing.there):
             before = self.manifest.get(path)
@@ -92,26 +103,23 @@ class _Run:
             raise BadInputError(f"{', '.join(listing.empty)}: nothing in it is of use{unread}", next_step=WHAT)
         self._check_readable(new, listing.known)
         if self.names_of_folders:
-            places = [files_at(place, self.lake.spark).place for place in inputs]
+            places = [self.files(place).place for place in inputs]
             known = [*self.manifest.values(), *new]
             names = {**names_by_folder(places, known), **self.lake.version.clusters, **names}
         self.changes.name(
             {cluster: name for cluster, name in names.items() if self.lake.version.clusters.get(cluster) != name}
         )
         work = self._plan(new, listing.there)
-        outcomes = self._told(work)
+        outcomes = self._merged(work)
         summary = self._summary(new, work, outcomes, known=listing.known, empty=empty)
         if work.changed:
             write_manifest(self.changes, {**self.manifest, **self._marked(work)}.values())
         return summary
 
-    def _looked_at(self, listed: Sequence[Any]) -> list[Input]:
-        found = {
-            path: (looked, error) for path, looked, error in look_at_all(self.lake.spark, [one.path for one in listed])
-        }
+    def _looked_at(self, listed: Sequence[Listed]) -> list[Input]:
+        asked = [Look(one.path, one.size_bytes, self._options(one.path)) for one in listed]
         new = []
-        for one in listed:
-            looked, error = found[one.path]
+        for one, (looked, error) in zip(listed, self.workers.do(look, asked), strict=True):
             if looked is None:
                 why = f"it cannot be read: {error}"
                 new.append(Input(one.path, one.size_bytes, None, reason=why))
@@ -120,6 +128,14 @@ class _Run:
                     Input(one.path, one.size_bytes, one.modified_ms, looked.kind, reason=looked.odd, looked=looked)
                 )
         return new
+
+    def files(self, place: str) -> Files:
+        """The folder at a path or URI."""
+        return files_at(place, self.spark)
+
+    def _options(self, place: str) -> Options:
+        """What a worker has to know to open files there."""
+        return tuple(sorted(store_options(self.spark, place).items()))
 
     def _check_readable(self, new: Sequence[Input], known: int) -> None:
         if new and not known and not any(one.cluster is not None and one.looked and not _useless(one) for one in new):
@@ -137,7 +153,7 @@ class _Run:
         changed = frozenset(one.path for one in new)
 
         def can_be_read(paths: Iterable[str]) -> set[str]:
-            return still_there(self.lake.spark, paths, there)
+            return still_there(self.files, paths, there)
 
         told = read_told(self.lake)
         to_plan = {one.cluster for one in new if one.of_log and one.cluster is not None}
@@ -151,54 +167,59 @@ class _Run:
             plan_log(LogFiles(cluster, logs[cluster], changed, told.get(cluster)), can_be_read, work)
         return work
 
-    def _told(self, work: Work) -> dict[int, Outcome]:
-        """Let workers tell it, and put what they told into the lake."""
-        if not work.logs and not work.seen:
-            return {}
-        stage = Stage(self.lake, self.name)
-        try:
-            return self._landed(stage, work)
-        finally:
-            stage.clear()
+    def _merged(self, work: Work) -> list[Outcome]:
+        """Let workers read it, and write what it makes of the lake."""
+        logs = {one.cluster: one for one in work.logs}
+        seen: dict[str, list[Input]] = defaultdict(list)
+        for one in work.seen:
+            seen[one.cluster or ""].append(one)
+        todo = [self._work(cluster, logs.get(cluster), seen[cluster]) for cluster in sorted({*logs, *seen})]
+        outcomes = []
+        for found in self.workers.do(merge, todo):
+            if isinstance(found, OSError):
+                raise meant(found, self.lake.place, "cannot be written")
+            outcomes.append(found)
+        self._take(outcomes)
+        for outcome in outcomes:
+            for path, why in outcome.unreadable.items():
+                self._mark(work, path, why)
+        ends = {one.cluster: one.next_offset for one in outcomes if one.next_offset is not None}
+        if ends:
+            told = {cluster: Told(end, spans_until(logs[cluster].layout.spans, end)) for cluster, end in ends.items()}
+            keep_told(self.changes, read_told(self.lake) | told)
+        return outcomes
 
-    def _landed(self, stage: Stage, work: Work) -> dict[int, Outcome]:
-        tell_all(self.lake, stage, work, part_bytes=self.part_bytes)
-        outcomes = [json.loads(row["outcome"]) for row in stage.read(TELLING, OUTCOMES).collect()]
-        by_task = {outcome["task"]: outcome for outcome in outcomes}
-        failed = _failed(outcomes)
-        good = [one for one in outcomes if one["task"] not in failed]
-        logs = {one["cluster"]: one for one in good if one["kind"] == "log" and one["last"]}
-        told = [one for one in work.logs if one.cluster in logs]
-        landing = Landing(
-            self.lake,
-            self.changes,
-            stage,
-            frozenset(failed),
-            anew=frozenset(one.cluster for one in told if one.anew),
-            going_on=frozenset(one.cluster for one in told if one.goes_on_from is not None),
-            clusters=frozenset(one["cluster"] for one in good),
-            counts=_counted(good),
+    def _work(self, cluster: str, log: LogWork | None, seen: Sequence[Input]) -> ClusterWork:
+        pieces = () if log is None else log.pieces
+        paths = in_order(seen)
+        size_bytes = sum(one.size_bytes for one in seen) + (0 if log is None else log.size_bytes)
+        place = next((one.path for one in pieces), "") or next(iter(paths), "")
+        return ClusterWork(
+            ClusterInputs(cluster, pieces, paths, self._options(place)),
+            self.lake.place.rstrip("/"),
+            self._options(self.lake.place),
+            self._known.get(cluster, {}),
+            goes_on=log is not None and log.goes_on_from is not None,
+            anew=log is not None and log.anew,
+            size_bytes=size_bytes,
         )
-        landing.land()
-        if told:
-            ends = {one.cluster: logs[one.cluster]["next_offset"] for one in told}
-            spans = {one.cluster: spans_until(one.layout.spans, ends[one.cluster]) for one in told}
-            keep_told(
-                self.changes, read_told(self.lake) | {one: Told(ends[one], found) for one, found in spans.items()}
-            )
-        self._blame(work, by_task, failed)
-        return {number: one for number, one in by_task.items() if number not in failed}
 
-    def _blame(self, work: Work, outcomes: Mapping[int, Outcome], failed: set[int]) -> None:
-        """What tasks could not read goes into quarantine, and is looked at again by the next run."""
-        for number, outcome in outcomes.items():
-            stopped, error = outcome.get("stopped"), outcome.get("error")
-            if stopped is not None:
-                self._mark(work, stopped["path"], stopped["text"])
-            if number in failed:
-                paths = outcome["paths"] if error is not None else []
-                for path in paths:
-                    self._mark(work, path, str(error))
+    @cached_property
+    def _known(self) -> Mapping[str, Mapping[str, tuple[DataFile, ...]]]:
+        """The lake's files, by cluster and table."""
+        found: dict[str, dict[str, list[DataFile]]] = defaultdict(lambda: defaultdict(list))
+        for table in (*TABLES.values(), STATES):
+            for file in sorted(self.lake.files_of(table), key=lambda file: file.path):
+                found[file.values["cluster"] or ""][table.name].append(file)
+        return {cluster: {name: tuple(files) for name, files in tables.items()} for cluster, tables in found.items()}
+
+    def _take(self, outcomes: Sequence[Outcome]) -> None:
+        """Make the tables consist of what workers wrote."""
+        for table in (*TABLES.values(), STATES):
+            added = [file for one in outcomes for file in one.added.get(table.name, ())]
+            replaced = {path for one in outcomes for path in one.replaced.get(table.name, ())}
+            if added or replaced:
+                self.changes.exchange(table, added, replaced)
 
     def _mark(self, work: Work, path: str, reason: str) -> None:
         known = work.changed.get(path) or self.manifest.get(path)
@@ -212,16 +233,15 @@ class _Run:
         self,
         new: Sequence[Input],
         work: Work,
-        outcomes: Mapping[int, Outcome],
+        outcomes: Sequence[Outcome],
         *,
         known: int,
         empty: Sequence[QuarantinedFile],
     ) -> IngestSummary:
         called = self.changes.version.clusters
         files = [work.changed.get(one.path, one) for one in new]
-        clusters = sorted(
-            {one.cluster for one in files if one.cluster is not None} | {one["cluster"] for one in outcomes.values()}
-        )
+        clusters = sorted({one.cluster for one in files if one.cluster is not None} | {one.cluster for one in outcomes})
+        by_cluster = {one.cluster: one for one in outcomes}
         notes = {one.cluster: one.layout.notes for one in work.logs}
         return IngestSummary(
             lake=self.lake.place,
@@ -232,7 +252,7 @@ class _Run:
                     cluster,
                     called.get(cluster),
                     [one for one in files if one.cluster == cluster],
-                    [one for one in outcomes.values() if one["cluster"] == cluster],
+                    by_cluster.get(cluster),
                     notes.get(cluster, ()),
                 )
                 for cluster in clusters
@@ -252,51 +272,29 @@ def _useless(one: Input) -> bool:
     return looked is None or (looked.damaged and not looked.readable_bytes)
 
 
-def _counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """Rows by table."""
-    tables = {table for one in outcomes for table in one["rows"]}
-    return {table: sum(one["rows"].get(table, 0) for one in outcomes) for table in tables}
-
-
-def _failed(outcomes: Sequence[Outcome]) -> set[int]:
-    """Tasks whose rows are not taken: those that failed, and the other parts of a log one of whose parts did."""
-    broken = {one["cluster"] for one in outcomes if one["kind"] == "log" and one.get("error") is not None}
-    return {
-        one["task"]
-        for one in outcomes
-        if one.get("error") is not None or (one["kind"] == "log" and one["cluster"] in broken)
-    }
-
-
 def _cluster(
-    cluster: str, name: str | None, files: Sequence[Input], outcomes: Sequence[Outcome], notes: Sequence[str]
+    cluster: str, name: str | None, files: Sequence[Input], outcome: Outcome | None, notes: Sequence[str]
 ) -> IngestedCluster:
-    def total(what: str) -> int:
-        return sum(one["rows"].get(what, 0) for one in outcomes)
-
-    begun = [one["begun_ms"] for one in outcomes if one["begun_ms"] is not None]
-    ended = [one["ended_ms"] for one in outcomes if one["ended_ms"] is not None]
-    ends = [one for one in outcomes if one["kind"] == "log" and one["last"]] or outcomes
+    counts = {} if outcome is None else outcome.counts
     return IngestedCluster(
         cluster=cluster,
         name=name,
         files=sum(one.status != QUARANTINED for one in files),
-        records=sum(one["records"] for one in outcomes),
-        partitions=max(ends, key=lambda one: one["ended_ms"] or 0)["partitions"] if ends else 0,
-        states=total("partition_states"),
-        elections=total("elections"),
-        log_info=total("log_info"),
-        begun_ms=min(begun, default=None),
-        ended_ms=max(ended, default=None),
+        records=0 if outcome is None else outcome.records,
+        partitions=0 if outcome is None else outcome.partitions,
+        states=counts.get("partition_states", 0),
+        elections=counts.get("elections", 0),
+        log_info=counts.get("log_info", 0),
+        begun_ms=None if outcome is None else outcome.begun_ms,
+        ended_ms=None if outcome is None else outcome.ended_ms,
         quarantined=tuple(_quarantined(one) for one in files if one.status == QUARANTINED),
-        notes=(*notes, *(note for one in outcomes for note in one["notes"]), *_broken(outcomes)),
+        notes=(*notes, *(() if outcome is None else (*outcome.notes, *_broken(outcome)))),
     )
 
 
-def _broken(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _broken(outcome: Outcome) -> Iterator[str]:
     """Rows that are not as they are expected to be, by expectation."""
-    counts = sum((Counter(one["broken"]) for one in outcomes), Counter[str]())
-    for name, count in sorted(counts.items()):
+    for name, count in sorted(outcome.broken.items()):
         yield f"{count:,} rows break {name}: quarantined_rows has them"
 
 

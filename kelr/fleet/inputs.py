@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError, NotAuthorizedError, UsageError
-from kelr.fleet.files import LocalFiles, files_at
-from kelr.fleet.folder import Listed
-from kelr.fleet.looking import CHECKPOINT, PROPERTIES, SEGMENT, UNKNOWN, Looked
+from kelr.fleet.files import LocalFiles
+from kelr.fleet.folder import Files, Listed
+from kelr.fleet.looking import CHECKPOINT, SEGMENT, UNKNOWN, Looked
+from kelr.fleet.stores import is_local
 from kelr.sources.disk.files import GarbledError, MetaProperties, meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, METADATA_TOPIC, replica_name, segment_base
 from kelr.sources.metadata_log.pieces import is_piece
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+Opener = Callable[[str], Files]
+"""Opens the folder at a path or URI: `kelr.fleet.files.files_at`."""
 INGESTED, SUPERSEDED, QUARANTINED = "ingested", "superseded", "quarantined"
 WHAT = (
     "give directories of nodes that hold __cluster_metadata-0, segments and checkpoints out of it, or files that kelr"
@@ -41,7 +40,6 @@ _OF_KAFKA = frozenset(
 _NO_RECORDS = (".index", ".timeindex", ".txnindex", ".snapshot", ".deleted", ".part", ".swap", ".cleaned", ".crc")
 _FOR_PEOPLE = (".json", ".txt", ".md", ".properties", ".yaml", ".yml", ".csv", ".html", ".xml", ".sh", ".conf")
 """What stands beside such files wherever people collect them."""
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/*[^/]*")
 """A bucket, or a file system: nothing is above it."""
 
@@ -94,21 +92,21 @@ class Listing:
     """Folders below them that cannot be listed, and why."""
 
 
-def list_inputs(spark: SparkSession, places: Sequence[str], manifest: Mapping[str, Input], lake: str) -> Listing:
+def list_inputs(open_: Opener, places: Sequence[str], manifest: Mapping[str, Input], lake: str | None) -> Listing:
     """The files below these places; those of the lake itself are none.
 
     Raises:
         BadInputError: there is no such place, or it cannot be listed.
         UsageError: no place was given.
-        UnsupportedError: the session does not reach it.
     """
     if not places:
         raise UsageError("no input was given", next_step=WHAT)
     found = Listing()
     for place in places:
         some = False
-        for listed in _listed(spark, place, found.unread):
-            if listed.path in found.there or listed.path.startswith(lake.rstrip("/") + "/"):
+        for listed in _listed(open_, place, found.unread):
+            of_lake = lake is not None and listed.path.startswith(lake.rstrip("/") + "/")
+            if listed.path in found.there or of_lake:
                 some = some or listed.path in found.there
                 continue
             some = some or not is_passed_over(listed.path)
@@ -125,8 +123,8 @@ def list_inputs(spark: SparkSession, places: Sequence[str], manifest: Mapping[st
     return found
 
 
-def _listed(spark: SparkSession, place: str, unread: dict[str, str]) -> Iterator[Listed]:
-    files = files_at(place, spark)
+def _listed(open_: Opener, place: str, unread: dict[str, str]) -> Iterator[Listed]:
+    files = open_(place)
     if is_local(files.place):
         path = Path(files.place)
         if not path.exists():
@@ -143,11 +141,6 @@ def _listed(spark: SparkSession, place: str, unread: dict[str, str]) -> Iterator
     if not there and not files.exists():
         raise BadInputError(f"{place}: no such file or directory", next_step=WHAT)
     yield from there
-
-
-def is_local(path: str) -> bool:
-    """Whether workers open it by themselves: a path without a scheme."""
-    return _REMOTE.match(path) is None
 
 
 def is_passed_over(path: str) -> bool:
@@ -177,9 +170,9 @@ class Owners:
         given: cluster ids by folders or files, for what is in them and beside which no meta.properties says it.
     """
 
-    def __init__(self, spark: SparkSession, given: Mapping[str, str]) -> None:
-        self._spark = spark
-        self._given = {files_at(prefix, spark).place.rstrip("/"): cluster for prefix, cluster in given.items()}
+    def __init__(self, open_: Opener, given: Mapping[str, str]) -> None:
+        self._open = open_
+        self._given = {open_(prefix).place.rstrip("/"): cluster for prefix, cluster in given.items()}
         self._known: dict[str, tuple[MetaProperties | None, str | None]] = {}
 
     def owned(self, one: Input) -> Input:
@@ -223,27 +216,25 @@ class Owners:
 
     def _properties(self, directory: str) -> tuple[MetaProperties | None, str | None]:
         try:
-            return meta_properties(files_at(directory, self._spark).read(META_PROPERTIES)), None
+            return meta_properties(self._open(directory).read(META_PROPERTIES)), None
         except FileNotFoundError:
             return None, None
         except (OSError, GarbledError, BadInputError, NotAuthorizedError) as error:
             return None, str(error)
 
 
-def still_there(spark: SparkSession, paths: Iterable[str], known: set[str]) -> set[str]:
+def still_there(open_: Opener, paths: Iterable[str], known: set[str]) -> set[str]:
     """Which of these files are there; what is `known` to be is not looked for."""
-    return {path for path in paths if path in known or any(True for _ in files_at(path, spark).list())}
+    return {path for path in paths if path in known or any(True for _ in open_(path).list())}
 
 
 __all__ = [
     "INGESTED",
-    "PROPERTIES",
     "QUARANTINED",
     "SUPERSEDED",
     "Input",
     "Listing",
     "Owners",
-    "is_local",
     "is_passed_over",
     "list_inputs",
     "still_there",

@@ -26,11 +26,10 @@ import pyarrow.parquet as pq
 
 from kelr import __version__
 from kelr.errors import BadInputError
-from kelr.fleet.delta import KEPT_DAYS, NO_TABLE, DataFile, DeltaTables, store_options
+from kelr.fleet.delta import NO_TABLE, DeltaTables, store_options
 from kelr.fleet.files import files_at
-from kelr.fleet.folder import relative
+from kelr.fleet.folder import DataFile, relative
 from kelr.fleet.reached import not_written
-from kelr.fleet.staging import STAGE
 from kelr.fleet.tables import RUNS, WRITE, Table, arrow_schema
 
 if TYPE_CHECKING:
@@ -63,12 +62,15 @@ class Version:
 class Lake:
     """A lake on some file system. Tables are those of its newest run when it was opened, or `refresh`ed.
 
+    Args:
+        spark: None: nothing is read or written by Spark, and the lake is on this machine.
+
     Raises:
         BadInputError: what is there is of another format, or damaged.
     """
 
-    def __init__(self, spark: SparkSession, place: str) -> None:
-        self.spark = spark
+    def __init__(self, spark: SparkSession | None, place: str) -> None:
+        self._spark = spark
         self.files = files_at(place, spark)
         self._delta = DeltaTables(self.place, store_options(spark, self.place))
         self._listed: dict[tuple[str, int], frozenset[DataFile]] = {}
@@ -80,6 +82,12 @@ class Lake:
     @property
     def place(self) -> str:
         return self.files.place
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        assert self._spark is not None  # rows are asked for where there is one
+        return self._spark
 
     def refresh(self) -> None:
         """Look for a newer run."""
@@ -186,15 +194,12 @@ class Lake:
         self._head = self._delta.commit(RUNS, {*before, file}, after=self._head)
         self.version = version
         if due:
-            self._vacuum(_ms(now - timedelta(days=KEPT_DAYS)))
+            self._vacuum()
 
-    def _vacuum(self, old: int) -> None:
+    def _vacuum(self) -> None:
         """Delete what newer files have replaced for long, and what runs that were killed have left."""
         for name, version in self.version.tables.items():
             self._delta.vacuum(name, self._delta.files(name, version))
-        for listed in self.files.list(STAGE):
-            if listed.modified_ms < old:
-                self.files.delete(self.relative(listed.path))
 
     # Files.
 
@@ -276,6 +281,11 @@ class Changes:
     def read(self, table: Table) -> DataFrame:
         """A table as these changes are going to leave it."""
         return self._lake._frame(table, self.files_of(table))
+
+    def exchange(self, table: Table, added: Iterable[DataFile], gone: Collection[str]) -> None:
+        """Add files that are there already, and take others out, by their paths."""
+        stay = {file for file in self.files_of(table) if file.path not in gone}
+        self.made[table] = frozenset({*stay, *added})
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows to a table."""

@@ -61,16 +61,6 @@ class Layout:
     why_not: str | None = None
     """Why nothing of the log can be told."""
 
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last one that is told."""
-        return self.pieces[-1].to_offset if self.pieces else 0
-
-    @property
-    def size_bytes(self) -> int:
-        """What has to be read."""
-        return sum(piece.to_byte - piece.from_byte for piece in self.pieces)
-
     def behind(self, offset: int) -> tuple[Piece, ...]:
         """The pieces from an offset on; the first of them may begin before it."""
         return tuple(piece for piece in self.pieces if piece.to_offset > offset)

@@ -18,7 +18,7 @@ from kelr.sources.metadata_log.reading import CRC_FROM, IDLE_SIZE, BatchReader, 
 from kelr.sources.records.batches import BatchHeader, BatchRun, StopKind
 
 SEGMENT, CHECKPOINT, SNAPSHOT, COLLECTION = "segment", "checkpoint", "snapshot", "collection"
-PROPERTIES, BUNDLE, UNKNOWN = "properties", "bundle", "unknown"
+BUNDLE, UNKNOWN = "bundle", "unknown"
 """Kinds of inputs, as the manifest names them."""
 
 _MOST_MARKS = 256

@@ -31,8 +31,6 @@ class LogWork:
     cluster: str
     pieces: tuple[Piece, ...]
     layout: Layout
-    looked: Mapping[str, Looked]
-    """What was found in each file."""
     goes_on_from: int | None = None
     """The offset of the state that was kept; None: from the beginning."""
     anew: bool = False
@@ -41,25 +39,6 @@ class LogWork:
     @property
     def size_bytes(self) -> int:
         return sum(piece.to_byte - piece.from_byte for piece in self.pieces)
-
-    def parts(self, part_bytes: int) -> list[tuple[Piece, ...]]:
-        """The pieces, cut into parts of about so many bytes."""
-        if self.size_bytes < 2 * part_bytes:
-            return [self.pieces]
-        cuts, size = [], 0
-        for piece in self.pieces:
-            begun = piece.from_byte
-            for mark in self.looked[piece.path].marks if piece.kind == SEGMENT else ():
-                if piece.from_byte < mark.at < piece.to_byte and size + mark.at - begun >= part_bytes:
-                    cuts.append(mark.offset)
-                    size, begun = 0, mark.at
-            size += piece.to_byte - begun
-        ends = [*cuts, self.pieces[-1].to_offset]
-        starts = [self.pieces[0].from_offset, *cuts]
-        return [
-            _there(narrowed(piece, self.looked[piece.path], start, end) for piece in self.pieces)
-            for start, end in zip(starts, ends, strict=True)
-        ]
 
 
 @dataclass(slots=True)
@@ -90,6 +69,12 @@ def plan_seen(new: Iterable[Input], manifest: Mapping[str, Input], work: Work) -
         work.changed[one.path] = replace(one, status=INGESTED, reason=None)
 
 
+def in_order(seen: Iterable[Input]) -> tuple[str, ...]:
+    """The paths of snapshots and collections, the oldest first."""
+    taken = sorted((one.looked.taken_at_ms or 0 if one.looked is not None else 0, one.path) for one in seen)
+    return tuple(path for _, path in taken)
+
+
 @dataclass(frozen=True, slots=True)
 class LogFiles:
     """All files of one cluster's log, those of earlier runs among them."""
@@ -109,14 +94,14 @@ def plan_log(log: LogFiles, there: Callable[[Iterable[str]], set[str]], work: Wo
         there: which of some files can still be read.
     """
     cluster, files, told = log.cluster, log.files, log.told
-    layout = _laid(files)
+    layout = laid_out(files)
     if told is None and not layout.pieces:
         # Of two logs under one cluster id, the wrong one may have been taken away.
         gone = {one.path for one in files} - there([one.path for one in files])
-        layout = _laid([one for one in files if one.path not in gone])
+        layout = laid_out([one for one in files if one.path not in gone])
         _settle(files, layout, gone, work)
         if layout.pieces:
-            work.logs.append(LogWork(cluster, layout.pieces, layout, _looked(files)))
+            work.logs.append(LogWork(cluster, layout.pieces, layout))
         return
     if told is not None and spans_until(layout.spans, told.offset) == told.spans:
         pieces = layout.behind(told.offset)
@@ -129,7 +114,7 @@ def plan_log(log: LogFiles, there: Callable[[Iterable[str]], set[str]], work: Wo
         looked = _looked(files)
         rest = [narrowed(piece, looked[piece.path], told.offset, piece.to_offset) for piece in pieces]
         if pieces:
-            work.logs.append(LogWork(cluster, _there(rest), layout, looked, goes_on_from=told.offset))
+            work.logs.append(LogWork(cluster, _there(rest), layout, goes_on_from=told.offset))
         return
     gone = _gone(layout.pieces, there)
     if told is not None and gone:
@@ -140,10 +125,10 @@ def plan_log(log: LogFiles, there: Callable[[Iterable[str]], set[str]], work: Wo
                 work.changed[one.path] = replace(one, status=QUARANTINED, reason=why)
         return
     if gone:
-        layout = _laid([one for one in files if one.path not in gone])
+        layout = laid_out([one for one in files if one.path not in gone])
     _settle(files, layout, gone, work)
     if layout.pieces:
-        work.logs.append(LogWork(cluster, layout.pieces, layout, _looked(files), anew=told is not None))
+        work.logs.append(LogWork(cluster, layout.pieces, layout, anew=told is not None))
 
 
 def _there(pieces: Iterable[Piece | None]) -> tuple[Piece, ...]:
@@ -154,7 +139,8 @@ def _looked(files: Sequence[Input]) -> dict[str, Looked]:
     return {one.path: one.looked for one in files if one.looked is not None}
 
 
-def _laid(files: Sequence[Input]) -> Layout:
+def laid_out(files: Sequence[Input]) -> Layout:
+    """One log out of what all copies of it hold."""
     senior = dict.fromkeys(
         one.copy for one in sorted(files, key=lambda one: (one.taken_at_ms, one.path)) if one.status == INGESTED
     )

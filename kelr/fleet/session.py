@@ -61,6 +61,13 @@ Counting = Callable[[int, int], None]
 """Told of the tasks done and the tasks there are, of the jobs that run."""
 
 
+def is_there() -> bool:
+    """Whether somebody has started Spark: ``spark-submit``, or whoever made the session that is active."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - of an extra, and slow to load
+
+    return _SUBMITTED in os.environ or SparkSession.getActiveSession() is not None
+
+
 @contextmanager
 def running_session(
     master: str | None = None,

@@ -23,6 +23,8 @@ from kelr.sources.records.batches import StopKind
 
 FORMAT, FORMAT_VERSION = "kelr-telling", 1
 _CHECKPOINT, _BESIDE = "checkpoint", "beside.json"
+_SIZE = 8
+"""Bytes of the length in front of what is beside a checkpoint."""
 _LEVEL = 1
 """Of compression: a checkpoint says the same again and again."""
 _CLOCKS_DIFFER_MS = 86_400_000
@@ -92,6 +94,16 @@ class State:
     def files(self) -> dict[str, bytes]:
         """What to keep, by names."""
         return {_CHECKPOINT: self.checkpoint, _BESIDE: self.beside}
+
+    def packed(self) -> bytes:
+        """Both as one."""
+        return len(self.beside).to_bytes(_SIZE) + self.beside + self.checkpoint
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> State:
+        """The inverse of `packed`. Raises BadInputError."""
+        size = _SIZE + int.from_bytes(content[:_SIZE])
+        return cls.read({_BESIDE: content[_SIZE:size], _CHECKPOINT: content[size:]})
 
     @property
     def at(self) -> At:

@@ -6,13 +6,14 @@ that is null is not known, which is not the same as an empty one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DateType,
@@ -48,7 +49,7 @@ class Table:
     """
 
     name: str
-    schema: StructType
+    schema: StructType = field(hash=False)
     partitions: tuple[str, ...] = ("cluster", "date")
 
     @property
@@ -214,7 +215,7 @@ INPUTS = table(
     ("path", _TEXT, "as the file system names it"),
     ("size_bytes", _LONG, ""),
     ("modified", _TIME, ""),
-    ("kind", _TEXT, "`segment`, `checkpoint`, `snapshot`, `collection`, `properties`, `bundle` or `unknown`"),
+    ("kind", _TEXT, "`segment`, `checkpoint`, `snapshot`, `collection`, `bundle` or `unknown`"),
     ("cluster", _TEXT, "null where it is not known"),
     ("node", _INT, "whose disk it is from, where that is known"),
     ("status", _TEXT, "`ingested`, `superseded` (another node's copy has told it), or `quarantined`"),
@@ -234,6 +235,14 @@ LOG_ENDS = table(
     partitions=(),
 )
 """How far each cluster's metadata log was told."""
+
+STATES = table(
+    "log_states",
+    ("place", _INT, "of this part of the state"),
+    ("content", BinaryType(), "the state in which the reading of a cluster's metadata log ended: `kelr.fleet.states`"),
+    partitions=("cluster",),
+)
+"""From where the next run goes on: a cluster as its metadata log made it, and what its telling looks back at."""
 
 TRENDS = table(
     "trends",

@@ -1,6 +1,6 @@
 """From batches of a metadata log to rows of a lake's tables: what `kelr history` tells, partition by partition.
 
-What a worker does with a part of one cluster's log. Rows are values; `kelr.fleet.staging` makes tables of them.
+What a worker does with one cluster's log. Rows are values; `kelr.fleet.row_batches` makes tables of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kelr.fleet.cuts import Openings, end_of, unknown_part
+from kelr.errors import BadInputError
 from kelr.fleet.states import State
 from kelr.model import BrokerStatus, PartitionState
 from kelr.replay import records as rec
@@ -26,8 +26,10 @@ from kelr.replay.history import (
     PartitionEntry,
     Window,
 )
+from kelr.replay.history.attribution import FULL_BATCH
 from kelr.replay.history.causes import effective_min_isr
 from kelr.replay.image import BROKER, BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
+from kelr.replay.packed import IdleRun, PackedChanges
 from kelr.replay.records import At, BrokerOnRecord, Change, ConfigMoved, PartitionMoved
 
 # The effective min ISR of each topic, and when it moves: a row of partition_states holds under one value of it.
@@ -357,7 +359,66 @@ def config_row(at: At, resource: tuple[int, str], key: str, value: str | None) -
 # Telling.
 
 
-__all__ = ["HistoryBuilder", "Told", "tell"]
+__all__ = ["HistoryBuilder", "Openings", "Told", "tell"]
+
+
+class Openings:
+    """Follows a log, and says where something is left open that only later records explain: no state is kept there.
+
+    Left open are transactions, and what full batches change, or begin to (`kelr.replay.history.attribution`).
+    """
+
+    def __init__(self) -> None:
+        self._in_transaction = False
+        self.open = False
+        """Whether the last batch that was taken left something open."""
+
+    def take(self, batch: rec.RecordBatch) -> bool:
+        """Take the next batch; whether it leaves something open."""
+        changed = type(batch.records) is PackedChanges
+        if not changed and type(batch.records) is not IdleRun:
+            for record in batch.records:
+                kind = type(record)
+                if kind is rec.PartitionChanged or kind is rec.BrokerChanged:
+                    changed = True
+                elif kind is rec.TransactionMark:
+                    self._in_transaction = record.kind == "begin"  # type: ignore[union-attr]
+                    changed = True  # the whole transaction with it
+                elif kind is rec.SnapshotBegins:
+                    self._in_transaction = False
+        full = changed and len(batch.records) >= FULL_BATCH
+        # What a checkpoint in the middle shows is told with the batch behind it.
+        self.open = self._in_transaction or full or batch.of_checkpoint
+        return self.open
+
+
+def end_of(batch: rec.RecordBatch) -> int:
+    """The offset of the log behind a batch; behind what is in the checkpoint, for one of a checkpoint."""
+    return batch.next_offset if batch.checkpoint_end is None else batch.checkpoint_end
+
+
+def unknown_part(batch: rec.RecordBatch, next_offset: int) -> rec.RecordBatch | None:
+    """What of a batch is not known yet; None where all is.
+
+    Args:
+        next_offset: what is before it is known.
+
+    Raises:
+        BadInputError: records are missing between the two, and it is no batch of a checkpoint.
+    """
+    if batch.of_checkpoint:
+        return batch
+    if batch.base_offset > next_offset:
+        raise BadInputError(
+            f"records {next_offset} to {batch.base_offset - 1} of the metadata log are missing, and no checkpoint"
+            " stands in for them",
+            next_step="give the files that hold them, or another node's",
+        )
+    if batch.next_offset <= next_offset:
+        return None
+    known = next_offset - batch.base_offset
+    return batch if not known else replace(batch, base_offset=next_offset, records=batch.records[known:])
+
 
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
 _MIN_ISR_WRITTEN = Cause(CauseKind.MIN_ISR_WRITTEN)
@@ -423,15 +484,11 @@ class HistoryBuilder:
             waiting, self._waiting = self._waiting, []
             yield from self._told([*waiting, part])
 
-    def finish(self, *, ended: bool = True) -> Iterator[Told]:
-        """What is left to be told.
-
-        Args:
-            ended: the newest input ends here: the place is told, too.
-        """
+    def finish(self) -> Iterator[Told]:
+        """What is left to be told, and where the newest input ends."""
         if self._in_checkpoint:
             yield from self._told([])
-        if ended and self.image.at is not None:
+        if self.image.at is not None:
             yield end_row(self.image.at)
 
     def state(self) -> State | None:
@@ -513,12 +570,11 @@ def _is_shown(entry: Entry) -> bool:
     return isinstance(entry, PartitionEntry) and entry.cause.kind is CauseKind.NOT_TOLD
 
 
-def tell(batches: Iterable[rec.RecordBatch], state: State | None = None, *, ended: bool = True) -> Iterator[Told]:
+def tell(batches: Iterable[rec.RecordBatch], state: State | None = None) -> Iterator[Told]:
     """A part of a metadata log as rows; see `HistoryBuilder`.
 
     Args:
         state: what is known in front of it; None where the log begins.
-        ended: whether the newest input ends with it.
 
     Raises:
         BadInputError: records are missing, or the state is damaged.
@@ -526,4 +582,4 @@ def tell(batches: Iterable[rec.RecordBatch], state: State | None = None, *, ende
     teller = HistoryBuilder(state)
     for batch in batches:
         yield from teller.take(batch)
-    yield from teller.finish(ended=ended)
+    yield from teller.finish()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SENT = "kelr.sent"
 """A setting of the session: which version of kelr its workers were sent."""
-WORKERS_IMPORT = ("google_crc32c", "numpy", "pydantic", "kelr.fleet.telling_tasks", "kelr.fleet.assess.deciding")
+WORKERS_IMPORT = ("google_crc32c", "numpy", "pydantic", "kelr.fleet.merging", "kelr.fleet.assess.deciding")
 """What tasks run, and what they load only for some inputs."""
 _TASKS = 8
 _THIS = f"{sys.version_info.major}.{sys.version_info.minor}"

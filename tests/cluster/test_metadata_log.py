@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from kelr.errors import KelrError, LabError
-from kelr.fleet.cuts import State, states_before
-from kelr.fleet.telling import tell
+from kelr.fleet.states import State
+from kelr.fleet.telling import HistoryBuilder, tell
 from kelr.lab import Lab, run_incident
 from kelr.lab.story import create_topic
 from kelr.model import Cluster, PartitionState, Selection, TopicConfig, TopicPartition
@@ -285,9 +285,11 @@ def test_the_rows_of_a_fleet_are_the_history(lab_43: Lab, checkpoints: list[Path
     assert {"unclean", "isr"} <= {row["elected_as"] for row in rows(whole, "elections")}
     middle = len(batches) // 2
     pieces = batches[:middle], batches[middle:]
-    (state,) = list(states_before(pieces))[1:]
+    builder = HistoryBuilder()
+    told = [one for batch in pieces[0] for one in builder.take(batch)]
+    state = builder.state()
     assert state is not None
-    assert [*tell(pieces[0], ended=False), *tell(pieces[1], State.read(state.files()))] == whole
+    assert [*told, *tell(pieces[1], State.unpacked(state.packed()))] == whole
     assert check_rows_are_entries(list(open_metadata_log([checkpoints[0]]).batches()))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import requests
 
-from kelr.fleet.files import files_at
 from kelr.fleet.generate.making import side_by_side
+from kelr.fleet.java import java_for_spark
 from kelr.fleet.lake import Lake
 from kelr.fleet.session import fleet_session
 from kelr.lab.jars import obtain_jars
@@ -92,17 +92,22 @@ def no_pyspark(ground: Ground) -> None:
     fleet_session()
 
 
+def no_java_for_spark(ground: Ground) -> None:
+    ground.patch.setenv("JAVA_HOME", str(ground.path))
+    java_for_spark()
+
+
 def two_runs(ground: Ground) -> None:
-    with Lake(None, str(ground.path)).changing() as one:  # type: ignore[arg-type]
+    with Lake(None, str(ground.path)).changing() as one:
         one.name({"x": "payments"})
-        with Lake(None, str(ground.path)).changing() as other:  # type: ignore[arg-type]
+        with Lake(None, str(ground.path)).changing() as other:
             other.name({"x": "orders"})
 
 
 def old_lake(ground: Ground) -> None:
     (ground.path / "_kelr" / "versions").mkdir(parents=True)
     ground.file("_kelr/versions/00000001.json", "{}")
-    Lake(None, str(ground.path))  # type: ignore[arg-type]
+    Lake(None, str(ground.path))
 
 
 def many_sets(ground: Ground) -> None:
@@ -141,14 +146,14 @@ LAB_CAUSES: Causes = {
     "jar-not-as-locked": lambda ground: obtained(ground, b"else"),
     "kafka-not-locked": lambda _: load_lock("0.8.0"),
     "pyspark-missing": no_pyspark,
-    "not-a-lake": lambda ground: Lake(None, str(ground.path)).exists(),  # type: ignore[arg-type]
+    "not-a-lake": lambda ground: Lake(None, str(ground.path)).exists(),
     "lake-busy": two_runs,
     "lake-too-old": old_lake,
     "scenario-garbled": lambda ground: ground.run("simulate", str(ground.file("a.txt", "nonsense\n----\n"))),
     "too-many-sets": many_sets,
     "usage": lambda ground: ground.run("describe", "--snapshot", "a", "-b", "b:1"),
     "authentication": no_token,
-    "unsupported": lambda _: files_at("s3://bucket/lake"),
+    "unsupported": no_java_for_spark,
     "lab": occupied,
     "refused": saved,
     "partly-done": one_is_refused,

@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from kelr.fleet.snapshot_rows import seen
 from kelr.fleet.tables import Table
-from kelr.fleet.telling_tasks import seen
 from kelr.model import (
     ELR_FEATURE,
     LOG_DIRECTORY,

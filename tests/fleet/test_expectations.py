@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kelr.fleet.expectations import EXPECTATIONS, Known, checked
-from kelr.fleet.staging import OUTCOMES, Stager
+from kelr.fleet.row_batches import Rows, Spool
 from kelr.fleet.tables import (
     BROKER_EVENTS,
     CLUSTER_EVENTS,
@@ -94,18 +94,21 @@ def test_what_is_not_known_breaks_nothing() -> None:
     assert not counts
 
 
-def test_a_task_leaves_them_aside_and_tells_how_many() -> None:
-    stager = Stager(0, "c")
-    written = [*stager.add(BROKER_EVENTS, GOOD[BROKER_EVENTS] | {"broker": 1})]
-    written += stager.add(BROKER_EVENTS, GOOD[BROKER_EVENTS] | {"broker": 2})
+@pytest.mark.parametrize("kept", [Spool, list])
+def test_they_are_left_aside_and_counted(kept: type[Spool | list[Any]]) -> None:
+    rows = Rows("c", kept)
+    for broker in (1, 2):
+        rows.add(BROKER_EVENTS.name, GOOD[BROKER_EVENTS] | {"broker": broker})
     for odd in ({}, {"replicas": [1, 3]}, {"topic": None}):
-        written += stager.add(PARTITION_STATES, GOOD[PARTITION_STATES] | odd)
-    *written, outcome = [*written, *stager.outcome({})]
-    rows = [row for one in written for row in one.to_pylist()]
-    assert Counter(row["_table"] for row in rows) == {
-        BROKER_EVENTS.name: 2, PARTITION_STATES.name: 2, QUARANTINED_ROWS.name: 2,
-    }  # fmt: skip
-    told = json.loads(outcome.to_pylist()[0]["outcome"])
-    assert outcome.to_pylist()[0]["_table"] == OUTCOMES.name
-    assert told["broken"] == {"partition_states.brokers-registered": 1, "partition_states.not-null": 1}
-    assert {row["cluster"] for row in rows} == {"c"}
+        rows.add(PARTITION_STATES.name, GOOD[PARTITION_STATES] | odd)
+    rows.finish()
+    whole = Rows("c")
+    whole.take(rows)
+    for one in (rows, whole):
+        found = {table: [row for batch in one.of(table) for row in batch.to_pylist()] for table in EXPECTATIONS}
+        found[QUARANTINED_ROWS] = [row for batch in one.of(QUARANTINED_ROWS) for row in batch.to_pylist()]
+        assert {table.name: len(some) for table, some in found.items() if some} == one.counts == {
+            BROKER_EVENTS.name: 2, PARTITION_STATES.name: 2, QUARANTINED_ROWS.name: 2,
+        }  # fmt: skip
+        assert one.broken == {"partition_states.brokers-registered": 1, "partition_states.not-null": 1}
+        assert {row["cluster"] for some in found.values() for row in some} == {"c"}

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kelr.errors import BadInputError, UnsupportedError
-from kelr.fleet.files import HadoopFiles, LocalFiles, files_at
+from kelr.fleet.files import HadoopFiles, LocalFiles, StoreFiles, files_at
 from kelr.fleet.folder import Files, relative
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["local", "hadoop"])
+@pytest.fixture(params=["local", "store", "hadoop"])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
     if request.param == "local":
         return LocalFiles(tmp_path / "lake")
+    if request.param == "store":
+        return StoreFiles((tmp_path / "lake").as_uri(), ())
     spark: SparkSession = request.getfixturevalue("spark")
     return HadoopFiles((tmp_path / "lake").as_uri(), spark)
 
@@ -61,8 +63,7 @@ def test_where_nothing_can_be_written(files: Files, tmp_path: Path) -> None:
 def test_places(spark: SparkSession, tmp_path: Path) -> None:
     assert isinstance(files_at(str(tmp_path)), LocalFiles)
     assert files_at(tmp_path.as_uri()).place == files_at(f"file:{tmp_path}").place == str(tmp_path)
-    with pytest.raises(UnsupportedError, match="Spark Connect"):
-        files_at("s3a://bucket/lake")
+    assert isinstance(files_at("s3a://bucket/lake"), StoreFiles)
     with pytest.raises(UnsupportedError, match="does not reach"):
         files_at("unheard-of://bucket/lake", spark)
 

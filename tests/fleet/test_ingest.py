@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kelr.commands.main import main
 from kelr.errors import BadInputError, ExitCode
+from kelr.fleet import merging
+from kelr.fleet.files import files_at
 from kelr.fleet.ingest import ingest
 from kelr.fleet.inputs import Input, Owners
 from kelr.fleet.lake import Lake
-from kelr.fleet.landing import Landing
-from kelr.fleet.staging import STATES
-from kelr.fleet.tables import ELECTIONS, INGESTED, INPUTS, LOG_INFO, PARTITION_STATES, Table
+from kelr.fleet.merging import ClusterWork, _Merging
+from kelr.fleet.row_batches import STATE_COLUMNS
+from kelr.fleet.tables import ELECTIONS, INGESTED, INPUTS, LOG_INFO, PARTITION_STATES, STATES, Table
 from kelr.fleet.telling import tell
+from kelr.fleet.workers import SparkWorkers
 from kelr.model import ELR_FEATURE, Broker, BrokerStatus, Cluster, PartitionState, ReplicaLog, Snapshot, TopicPartition
 from kelr.model.fleet import IngestSummary
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.snapshot_file import write_snapshot
-from tests.fleet.plans import Asked, asked_of
 from tests.metadata_logs import CLUSTER_ID, START_MS, batch, node_directory, shrunk, story
 
 if TYPE_CHECKING:
@@ -79,8 +82,10 @@ def content(lake: Lake) -> dict[str, list[str]]:
     return {table.name: rows(lake, table) for table in INGESTED}
 
 
-def taken(spark: SparkSession, place: Path, lake: Path) -> IngestSummary:
-    return ingest(spark, [str(place)], str(lake), now_ms=START_MS)
+def taken(place: Path, lake: Path, spark: SparkSession | None = None) -> IngestSummary:
+    """Taken by this process; by Spark's workers, where there is a session."""
+    workers = None if spark is None else SparkWorkers(spark)
+    return ingest(None, [str(place)], str(lake), now_ms=START_MS, workers=workers)
 
 
 def test_all_at_once_and_one_after_another_are_the_same(
@@ -107,49 +112,29 @@ def test_all_at_once_and_one_after_another_are_the_same(
     away.mkdir()
     for number, path in enumerate(held_back):
         path.rename(away / str(number))
-    taken(spark, waiting, steps)
+    taken(waiting, steps)
     before = content(Lake(spark, str(steps)))
     for number, path in enumerate(held_back):
         (away / str(number)).rename(path)
     with monkeypatch.context() as broken:
-        broken.setattr(Landing, "_elections", _fail)
+        broken.setattr(_Merging, "elections", _fail)
         with pytest.raises(ZeroDivisionError):
-            taken(spark, waiting, steps)
+            taken(waiting, steps)
     assert content(Lake(spark, str(steps))) == before
-    with asked_of(spark) as asked:
-        taken(spark, waiting, steps)
-    _check_asked(asked)
+    taken(waiting, steps, spark)
     left = {INPUTS.name}
     after = {name: found for name, found in content(Lake(spark, str(steps))).items() if name not in left}
     assert after == {name: found for name, found in content(once).items() if name not in left}
 
     version = Lake(spark, str(steps)).version
-    again = taken(spark, waiting, steps)
+    again = taken(waiting, steps)
     assert not again.changed
     assert (again.new_files, again.known_files) == (0, 11)
     assert Lake(spark, str(steps)).version == version
 
 
-def _fail(_landing: Landing) -> None:
+def _fail(_merging: _Merging) -> None:
     raise ZeroDivisionError
-
-
-def _check_asked(asked: Asked) -> None:
-    """Of the lake, folders of the clusters at hand are read; Python gets batches; the driver no rows of partitions."""
-    for table in (PARTITION_STATES, ELECTIONS, LOG_INFO, STATES):
-        for scan in asked.scans(table.name):
-            filters = re.search(r"PartitionFilters: \[(.*)\]", scan)
-            assert filters is not None, scan
-            assert re.search(r"cluster#\d+ (=|IN) ", filters[1]), scan
-    assert asked.scans(STATES.name)
-    states = asked.scans(PARTITION_STATES.name)
-    assert any("PushedFilters: [Or(IsNull(valid_to)" in one for one in states), "settled states are not closed again"
-    plans = "\n".join(asked.plans)
-    assert "MapInArrow" in plans
-    for slow in ("BatchEvalPython", "ArrowEvalPython", "FlatMapGroups", "MapInPandas", "CartesianProduct"):
-        assert slow not in plans
-    assert asked.fetched
-    assert [one for one in asked.fetched if one & {"topic", "partition", "broker", "replica", "resource"}] == []
 
 
 def _check_document(document: dict[str, Any], collected: Path) -> None:
@@ -203,21 +188,21 @@ def _ms(time: datetime) -> int:
     return round(time.astimezone(UTC).timestamp() * 1000)
 
 
-def test_what_is_no_input_at_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_no_input_at_all(tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInputError, match="no such file or directory"):
-        ingest(spark, [str(tmp_path / "none")], lake, now_ms=0)
+        ingest(None, [str(tmp_path / "none")], lake, now_ms=0)
     with pytest.raises(BadInputError, match="nothing in it is of use"):
-        ingest(spark, [str(tmp_path / "empty")], lake, now_ms=0)
+        ingest(None, [str(tmp_path / "empty")], lake, now_ms=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInputError, match="nothing of the inputs can be read"):
-        ingest(spark, [str(tmp_path)], lake, now_ms=0)
+        ingest(None, [str(tmp_path)], lake, now_ms=0)
     assert not Path(lake).exists()
 
 
-def test_a_cluster_that_is_given_for_a_folder_is_not_that_of_the_next(spark: SparkSession, tmp_path: Path) -> None:
-    owners = Owners(spark, {f"{tmp_path}/node-1/": "one", f"{tmp_path}/node-2": "two", f"{tmp_path}/node-2/b": "b"})
+def test_a_cluster_that_is_given_for_a_folder_is_not_that_of_the_next(tmp_path: Path) -> None:
+    owners = Owners(files_at, {f"{tmp_path}/node-1/": "one", f"{tmp_path}/node-2": "two", f"{tmp_path}/node-2/b": "b"})
 
     def owner(path: str) -> str | None:
         return owners.owned(Input(str(tmp_path / path), 0, 0)).cluster
@@ -225,3 +210,53 @@ def test_a_cluster_that_is_given_for_a_folder_is_not_that_of_the_next(spark: Spa
     assert [owner(path) for path in ("node-1/x", "node-10/x", "node-2/a/x", "node-2/b", "node-2/b/x", "node-20")] == [
         *("one", None, "two", "b", "b", None)
     ]
+
+
+def test_a_run_reads_of_the_lake_what_its_clusters_have_and_no_state_that_is_settled(
+    collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    write_snapshot(snapshot(7), tmp_path / "new.kelr")
+    (collected / "a" / "seen.kelr").rename(tmp_path / "away")
+    (collected / "a" / "again.kelr").unlink()
+    taken(collected, lake)
+    asked: list[tuple[str, str]] = []
+    parquet = merging._parquet
+
+    def noted(work: ClusterWork, table: Table, path: str) -> pq.ParquetFile:
+        asked.append((table.name, path))
+        return parquet(work, table, path)
+
+    monkeypatch.setattr(merging, "_parquet", noted)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", _counted(counts := []))
+    (tmp_path / "new.kelr").rename(collected / "a" / "new.kelr")
+    taken(collected, lake)
+    assert asked
+    assert all(f"/cluster={CLUSTER_ID}/" in path for _, path in asked)
+    of_states = [group for columns, group in counts if columns and set(columns) == {*STATE_COLUMNS}]
+    assert of_states
+    assert not any(settled(group) for group in of_states)
+    known = Lake(None, str(lake)).files_of(STATES)
+    assert {file.values["cluster"] for file in known} == {CLUSTER_ID, OTHER}
+
+
+def settled(rows: pa.Table) -> bool:
+    return not rows["valid_to"].null_count and set(rows["source"].to_pylist()) == {"log"}
+
+
+def _counted(counts: list[tuple[Any, pa.Table]]) -> Any:
+    read = pq.ParquetFile.read_row_group
+
+    def counted(file: pq.ParquetFile, number: int, columns: Any = None) -> pa.Table:
+        found = read(file, number, columns)
+        counts.append((columns, found))
+        return found
+
+    return counted
+
+
+def test_a_lake_that_cannot_be_written(collected: Path, tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / PARTITION_STATES.name).write_text("a file")
+    with pytest.raises(BadInputError, match="cannot be written"):
+        taken(collected, tmp_path / "lake")

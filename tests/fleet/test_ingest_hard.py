@@ -1,4 +1,4 @@
-"""Ingest where it is hard: logs told in many parts on Spark, and runs that are killed half way."""
+"""Ingest where it is hard: runs that are killed half way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.longer
 
-PART_BYTES = 20_000
 SHAPE = ("--clusters", "2", "--partitions", "60", "--brokers", "6", "--weeks", "2", "--incidents", "6", "--seed", "3")
 
 
@@ -37,35 +36,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """The tables, where each log is told in one go."""
+    """The tables, where no run was killed."""
     lake = tmp_path_factory.mktemp("whole") / "lake"
-    ingest(spark, [str(fleet)], str(lake), now_ms=0, part_bytes=1 << 40)
+    ingest(None, [str(fleet)], str(lake), now_ms=0)
     return content(Lake(spark, str(lake)))
-
-
-def test_a_log_in_many_parts_is_the_log(
-    spark: SparkSession, fleet: Path, whole: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks: list[int] = []
-    from kelr.fleet import telling_tasks  # noqa: PLC0415 - what is looked at
-
-    stage = telling_tasks.tell_all
-
-    def counted(lake: Lake, place: object, work: object, *, part_bytes: int) -> None:
-        tasks.extend(len(one.parts(part_bytes)) for one in work.logs)  # type: ignore[attr-defined]
-        stage(lake, place, work, part_bytes=part_bytes)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("kelr.fleet.ingest.tell_all", counted)
-    ingest(spark, [str(fleet)], str(tmp_path / "lake"), now_ms=0, part_bytes=PART_BYTES)
-    assert len(tasks) == 2
-    assert min(tasks) >= 3, "each log has several parts"
-    found = content(Lake(spark, str(tmp_path / "lake")))
-    assert found[PARTITION_STATES.name]
-    assert found == whole
-
-
-def _staged(lake: Path) -> bool:
-    return any(lake.rglob("*stage*/**/*.parquet"))
 
 
 def _landing(lake: Path) -> bool:
@@ -77,24 +51,22 @@ def _committed(lake: Path) -> bool:
     return any(lake.glob("*/_delta_log/*1.json"))
 
 
-@pytest.mark.parametrize(
-    "moment", [Path.exists, _staged, _landing, _committed], ids=["begun", "staged", "landing", "committed"]
-)
+@pytest.mark.parametrize("moment", [Path.exists, _landing, _committed], ids=["begun", "landing", "committed"])
 def test_a_run_that_is_killed_leaves_the_tables_as_they_were(
     spark: SparkSession, fleet: Path, whole: dict[str, list[str]], tmp_path: Path, moment: Callable[[Path], bool]
 ) -> None:
     lake = tmp_path / "lake"
     first, second = sorted(path for path in fleet.iterdir() if path.is_dir())
-    if moment is not Path.exists and moment is not _staged:
+    if moment is not Path.exists:
         # What is looked for must come of the run that is killed.
         _killed(fleet, lake, moment)
         assert not Lake(spark, str(lake)).version.number, "nothing has appeared"
     else:
-        ingest(spark, [str(first)], str(lake), now_ms=0)
+        ingest(None, [str(first)], str(lake), now_ms=0)
         before = content(Lake(spark, str(lake)))
         _killed(second, lake, moment)
         assert content(Lake(spark, str(lake))) == before
-    ingest(spark, [str(fleet)], str(lake), now_ms=0)
+    ingest(None, [str(fleet)], str(lake), now_ms=0)
     after = content(Lake(spark, str(lake)))
     assert {name: rows for name, rows in after.items() if name != "inputs"} == {
         name: rows for name, rows in whole.items() if name != "inputs"
@@ -102,8 +74,8 @@ def test_a_run_that_is_killed_leaves_the_tables_as_they_were(
 
 
 def _killed(inputs: Path, lake: Path, moment: Callable[[Path], bool]) -> None:
-    """An ingest as a process of its own, ended with SIGKILL, its JVM and workers too, at a moment."""
-    command = [sys.executable, "-m", "kelr", "fleet", "ingest", str(inputs), "--out", str(lake), "--master", "local[2]"]
+    """An ingest as a process of its own, ended with SIGKILL, its workers too, at a moment."""
+    command = [sys.executable, "-m", "kelr", "fleet", "ingest", str(inputs), "--out", str(lake)]
     with subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:

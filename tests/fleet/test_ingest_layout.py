@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from kelr.errors import BadInputError, KelrError
-from kelr.fleet import worker
+from kelr.errors import KelrError
 from kelr.fleet.laying import File, Layout, lay_out, spans_until
 from kelr.fleet.looking import Looked
-from kelr.fleet.worker import TASK, Given, look_at
+from kelr.fleet.readers import Look, UnreadablePieceError, batches_of, look, look_at
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.metadata_log.pieces import FileBytes
 from tests.metadata_logs import START_MS, batch, checkpoint, node_directory, partition, shrunk, topic
 
 LENGTH = 40
-FAR = "s3a://bucket/node/__cluster_metadata-0/00000000000000000000.log"
 
 
 def log(seed: int = 0, *, older_from: int | None = None) -> list[tuple[int, int, bytes]]:
@@ -74,21 +71,8 @@ def looked(place: Path) -> list[File]:
     ]
 
 
-def rows(layout: Layout) -> Iterator[dict[str, Any]]:
-    yield {"kind": TASK, "path": json.dumps({"parts": len(layout.pieces)}), "place": -2, "content": None}
-    for place, piece in enumerate(layout.pieces):
-        names = ("path", "kind", "from_offset", "to_offset", "from_byte", "to_byte")
-        yield {name: getattr(piece, name) for name in names} | {
-            "place": place,
-            "content": None,
-            "size": None,
-            "at": None,
-        }
-
-
 def read(layout: Layout) -> list[tuple[int, int, object]]:
-    given = Given(rows(layout))
-    return [one for piece in given.pieces for found in given.batches(piece) for one in flat(found)]
+    return [one for found in batches_of(layout.pieces, ()) for one in flat(found)]
 
 
 def flat(found: Any) -> Iterator[tuple[int, int, object]]:
@@ -177,23 +161,31 @@ def test_spans_say_what_was_told_up_to_an_offset() -> None:
     assert spans_until(spans, 10) == spans[:1]
 
 
-def test_files_that_only_spark_reads_come_in_chunks_and_are_read_as_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_store_are_read_as_others(tmp_path: Path) -> None:
     node_directory(tmp_path, {0: b"".join(data for *_, data in log(3))})
     layout = lay_out(looked(tmp_path))
     (piece,) = layout.pieces
-    monkeypatch.setattr(worker, "CHUNK_BYTES", 100)
-    there = pa.RecordBatch.from_pylist([{"path": FAR, "content": Path(piece.path).read_bytes()}])
-    chunks = [row for found in worker.cut_up(iter([there])) for row in found.to_pylist()]
-    assert len(chunks) > 3
-    given = [{"kind": TASK, "path": '{"parts": 1}', "place": -2, "content": None}]
-    names = ("kind", "from_offset", "to_offset", "from_byte", "to_byte")
-    of_piece = {name: getattr(piece, name) for name in names} | {"place": 0}
-    far = Given(iter([*given, *(of_piece | chunk for chunk in chunks)]))
-    far.check_whole()
-    assert [one for found in far.batches(far.pieces[0]) for one in flat(found)] == read(layout)
-    (seen,) = [row for found in worker.look(iter([there])) for row in found.to_pylist()]
-    assert Looked.read(seen["looked"]) == looked(tmp_path)[0].looked
-    with pytest.raises(BadInputError, match="a file is gone"):
-        Given(iter(given)).check_whole()
+    far = replace(piece, path=Path(piece.path).as_uri())
+    assert [one for found in batches_of([far], ()) for one in flat(found)] == read(layout)
+    assert look(Look(far.path, 0)) == (looked(tmp_path)[0].looked, None)
+    for gone in (far, piece):
+        away = replace(gone, path=gone.path.replace("00000.log", "00001.log"))
+        assert look(Look(away.path, 0)) == (None, "it is gone")
+        with pytest.raises(UnreadablePieceError, match="it cannot be read"):
+            list(batches_of([away], ()))
+
+
+def test_a_snapshot_of_a_store_is_put_on_a_disk_first(tmp_path: Path) -> None:
+    path = tmp_path / "some.bin"
+    path.write_bytes(b"nonsense")
+    (here, _), (far, _) = look(Look(str(path), 8)), look(Look(path.as_uri(), 8))
+    assert here is not None
+    assert far == replace(here, odd=str(here.odd).replace(str(path), path.as_uri()))
+
+
+def test_a_file_that_has_changed_since_it_was_looked_at_is_named(tmp_path: Path) -> None:
+    node_directory(tmp_path, {0: b"".join(data for *_, data in log(3))})
+    (piece,) = lay_out(looked(tmp_path)).pieces
+    Path(piece.path).write_bytes(Path(piece.path).read_bytes()[:-5])
+    with pytest.raises(UnreadablePieceError, match=r"it cannot be read from offset \d+ on: "):
+        list(batches_of([piece], ()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +11,6 @@ import pytest
 from kelr.fleet.inputs import INGESTED, QUARANTINED, SUPERSEDED, Input, is_passed_over
 from kelr.fleet.looking import CHECKPOINT, SEGMENT, SNAPSHOT, Looked, Mark
 from kelr.fleet.planning import LogFiles, Told, Work, plan_log, plan_seen, told_of
-from kelr.fleet.tasks import spread
 
 CLUSTER = "c"
 FIRST, SECOND, THIRD = ("/n1/log/a", 0, 10), ("/n1/log/b", 10, 20), ("/n1/log/c", 20, 30)
@@ -112,18 +110,6 @@ def test_another_copy_is_superseded() -> None:
     assert {path: one.status for path, one in work.changed.items() if one.status != INGESTED} == {twin.path: SUPERSEDED}
 
 
-def test_a_long_log_is_told_in_parts_that_follow_each_other() -> None:
-    (log,) = planned([segment(*FIRST), segment(*SECOND), segment(*THIRD)], []).logs
-    assert log.parts(10_000) == [log.pieces]
-    parts = log.parts(700)
-    flat = [piece for part in parts for piece in part]
-    assert len(parts) == 5
-    assert flat[0].from_offset == 0
-    assert flat[-1].to_offset == 30
-    assert all(one.to_offset == other.from_offset for one, other in itertools.pairwise(flat))
-    assert all(sum(piece.to_byte - piece.from_byte for piece in part) >= 700 for part in parts[:-1])
-
-
 def test_the_same_snapshot_is_taken_once() -> None:
     looked = Looked(SNAPSHOT, readable_bytes=5, taken_at_ms=1, digest="d")
     one = Input("/b", 5, 1, SNAPSHOT, CLUSTER, looked=looked)
@@ -152,10 +138,3 @@ def test_how_far_a_log_was_told_is_kept() -> None:
 )
 def test_what_is_passed_over(path: str, *, passed_over: bool) -> None:
     assert is_passed_over(path) is passed_over
-
-
-def test_the_largest_task_has_a_slot_of_its_own() -> None:
-    slots = spread({0: 5, 1: 100, 2: 5, 3: 5}, 2)
-    assert slots[1] == 0
-    assert {slots[0], slots[2], slots[3]} == {1}
-    assert set(spread({}, 4).values()) == set()

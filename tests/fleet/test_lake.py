@@ -19,7 +19,6 @@ from kelr.errors import BadInputError, RefusedError
 from kelr.fleet import lake as lakes
 from kelr.fleet.delta import NO_TABLE, DataFile, DeltaTables
 from kelr.fleet.lake import Lake
-from kelr.fleet.staging import STAGE
 from kelr.fleet.tables import RUNS, table
 
 if TYPE_CHECKING:
@@ -184,7 +183,6 @@ def test_files_go_when_they_are_too_old_for_any_reader(
     add(lake, *ROWS)
     with pytest.raises(ZeroDivisionError):
         _change_and_fail(spark, lake)
-    lake.files.write(f"{STAGE}/killed/telling/part.parquet", b"rows")
     add(lake, MORE)
     assert len(_parquet(lake)) == 5, "the failed run's file stays for a while"
     assert lake.rows(RUNS) == []
@@ -200,7 +198,6 @@ def test_files_go_when_they_are_too_old_for_any_reader(
     add(lake, MORE)
     assert content(lake) == content(Lake(spark, lake.place)) == by_another(lake) == sorted([*wanted, MORE])
     assert len(_parquet(lake)) == 3
-    assert not list(lake.files.list(STAGE))
     vacuumed = datetime.fromtimestamp(lake.version.vacuumed_ms / 1000, UTC)
     assert datetime.now(UTC) - vacuumed < timedelta(minutes=5)
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow
-from pyspark.sql.pandas.types import to_arrow_schema
+import pyarrow as pa
 
-from kelr.fleet.landing import staked
-from kelr.fleet.tables import CLUSTER_EVENTS, ELECTIONS, LOG_INFO, PARTITION_STATES, Table
+from kelr.fleet.stakes import Stakes
+from kelr.fleet.tables import CLUSTER_EVENTS, ELECTIONS, LOG_INFO, PARTITION_STATES, Table, arrow_schema
 from kelr.model import ELR_FEATURE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 CASES: dict[str, tuple[list[int], list[int] | None, dict[int, int], int | None]] = {
@@ -46,11 +42,10 @@ def seconds(count: int) -> datetime:
     return START + timedelta(seconds=count)
 
 
-def rows(spark: SparkSession, table: Table, given: list[dict[str, Any]]) -> DataFrame:
+def rows(table: Table, given: list[dict[str, Any]], cluster: str) -> pa.Table:
     filled = [{"cluster": "c", "date": START.date(), "topic": "orders", **row} for row in given]
     known = [{name: value for name, value in row.items() if name in table.columns} for row in filled]
-    content = pyarrow.Table.from_pylist(known, schema=to_arrow_schema(table.schema, timezone="UTC"))
-    return spark.createDataFrame(content, table.schema)
+    return pa.Table.from_pylist([row for row in known if row["cluster"] == cluster], schema=arrow_schema(table))
 
 
 def level(offset: int | None, value: str, **other: str) -> dict[str, Any]:
@@ -80,27 +75,30 @@ class Told:
             for replica, end in ends.items()
         ]
 
-    def stakes(self, spark: SparkSession, levels: list[dict[str, Any]], by: str) -> dict[Any, int | None]:
-        found = staked(
-            rows(spark, ELECTIONS, self.elections),
-            rows(spark, LOG_INFO, self.logs),
-            rows(spark, PARTITION_STATES, self.states),
-            rows(spark, CLUSTER_EVENTS, levels),
-        )
-        return {row[by]: row["offsets_at_stake"] for row in found.collect()}
+    def stakes(self, levels: list[dict[str, Any]], by: str) -> dict[Any, int | None]:
+        found: dict[Any, int | None] = {}
+        for cluster in {row.get("cluster", "c") for row in self.elections}:
+            stakes = Stakes()
+            assert stakes.take_logs([rows(LOG_INFO, self.logs, cluster)])
+            stakes.take_levels([rows(CLUSTER_EVENTS, levels, cluster)])
+            stakes.take_states([rows(PARTITION_STATES, self.states, cluster)])
+            elections = stakes.added(rows(ELECTIONS, self.elections, cluster))
+            assert stakes.added(elections) is elections, "nothing changes any more"
+            found |= {row[by]: row["offsets_at_stake"] for row in elections.to_pylist()}
+        return found
 
 
-def test_whom_a_stake_stands_on(spark: SparkSession) -> None:
+def test_whom_a_stake_stands_on() -> None:
     told = Told()
     for number, (isr, elr, ends, _) in enumerate(CASES.values()):
         told.add({"partition": number}, isr, elr, ends)
-    stakes = told.stakes(spark, [level(1, ON)], "partition")
+    stakes = told.stakes([level(1, ON)], "partition")
     assert dict(zip(CASES, (stakes[number] for number in range(len(CASES))), strict=True)) == {
         name: stake for name, (*_, stake) in CASES.items()
     }
 
 
-def test_the_last_in_sync_is_one_to_stand_on_only_with_elr(spark: SparkSession) -> None:
+def test_the_last_in_sync_is_one_to_stand_on_only_with_elr() -> None:
     """Without it, the last one of the ISR stays in it after an unclean shutdown, whatever its log lacks then."""
     told, levels = Told(), []
     for name, (turned, _) in LEVELS.items():
@@ -110,8 +108,40 @@ def test_the_last_in_sync_is_one_to_stand_on_only_with_elr(spark: SparkSession) 
         told.add({"cluster": name + ", all heard", "partition": 0}, [1], [], {1: 110, 2: 90, 3: 100})
     levels.append(level(None, ON, cluster="not on record", source="snapshot"))
     levels.append(level(1, ON, cluster="not on record", name="another.feature"))
-    assert told.stakes(spark, levels, "cluster") == {
+    assert told.stakes(levels, "cluster") == {
         **{name: 10 if sure else None for name, (_, sure) in LEVELS.items()},
         "not on record, all heard": 10,
         "off since long, all heard": 10,
     }
+
+
+def test_what_tells_nothing_is_no_figure() -> None:
+    """Logs that were read too early or too late, of another epoch, or whose epochs cannot be compared."""
+    told = Told()
+    odd = (
+        {"read_at": seconds(-1)},
+        {"read_at": seconds(61)},
+        {"leader_epoch": 3},
+        {"last_epoch": 4},
+        {"last_epoch": None},
+    )
+    for number, change in enumerate(odd):
+        told.add({"partition": number}, [1], [], {1: 110, 3: 100})
+        told.logs[-2] |= change
+    told.add({"partition": len(odd)}, [1], [], {1: 110, 2: 90, 3: 100})
+    told.logs[-2] |= {"log_end": None}
+    stakes = told.stakes([level(1, ON)], "partition")
+    assert stakes == {**dict.fromkeys(range(len(odd))), len(odd): 10}
+
+
+def test_of_several_readings_the_last_counts_and_is_named() -> None:
+    told = Told()
+    told.add({"partition": 0}, [1], [], {1: 110, 3: 100})
+    told.logs.append(told.logs[0] | {"log_end": 120, "read_at": seconds(45)})
+    stakes = Stakes()
+    stakes.take_logs([rows(LOG_INFO, told.logs, "c")])
+    stakes.take_levels([rows(CLUSTER_EVENTS, [level(1, ON)], "c")])
+    stakes.take_states([rows(PARTITION_STATES, told.states, "c")])
+    (row,) = stakes.added(rows(ELECTIONS, told.elections, "c")).to_pylist()
+    assert row["offsets_at_stake"] == 20
+    assert row["stake_source"] == "log_info: 2 logs read, the last at 2026-11-01 00:00:45"

@@ -35,7 +35,7 @@ PROGRAM = """
 import contextlib, hashlib, io, json, os, signal, sys, time
 from kelr.commands.main import main
 from kelr.fleet.lake import Lake
-from kelr.fleet.landing import Landing
+from kelr.fleet.merging import _Merging
 from kelr.fleet.session import fleet_session
 from kelr.fleet.tables import INGESTED, INPUTS
 
@@ -71,7 +71,7 @@ for what, *arguments in todo:
         code = 0
     else:
         if what == "killed":
-            Landing._elections = lambda self: os.killpg(0, signal.SIGKILL)
+            _Merging.elections = lambda self: os.killpg(0, signal.SIGKILL)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main([*arguments, "-o", "json"])
     found.append([code, out.getvalue(), err.getvalue(), time.monotonic() - began])

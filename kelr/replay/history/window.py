@@ -142,11 +142,6 @@ class Memory:
         self._last_leaders = dict(carried.last_leaders)
         self._reorders = Reorders(carried.reorders)
 
-    @property
-    def reordered(self) -> Mapping[TopicPartition, Reordered]:
-        """The partitions whose next election has to be seen."""
-        return self._reorders.open
-
     def carried(self) -> Carried:
         """All of it, for another one."""
         return Carried(dict(self._last_leaders), dict(self._reorders.open))

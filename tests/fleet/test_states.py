@@ -1,29 +1,24 @@
-"""A log that is told in parts is told as in one go."""
+"""A log that is told in several runs is told as in one go."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.errors import BadInputError
-from kelr.fleet import cuts
-from kelr.fleet.cuts import Openings, State, states_before
-from kelr.fleet.telling import HistoryBuilder, Told, tell
+from kelr.fleet import telling
+from kelr.fleet.states import State
+from kelr.fleet.telling import HistoryBuilder, Openings, Told, tell
 from kelr.replay import records as rec
 from kelr.replay.history import History, Interest, Window, attribution
-from kelr.replay.image import MetadataImage
 from tests.fleet.random_logs import BEGIN, TOPICS, logs
 from tests.properties import examples
 
-_PASSING = {"_lists", "_directories", "_of_checkpoint"}
-"""What an image shares between values, and what it notes for the batch at hand."""
 ORDERS = TOPICS["orders"]
 
 
@@ -31,52 +26,11 @@ ORDERS = TOPICS["orders"]
 def full_batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many records a batch has that may go on in the next one."""
     monkeypatch.setattr(attribution, "FULL_BATCH", request.param)
-    monkeypatch.setattr(cuts, "FULL_BATCH", request.param)
-
-
-def says(image: MetadataImage) -> dict[str, Any]:
-    told = {name: value for name, value in vars(image).items() if name not in _PASSING}
-    told["brokers"] = {
-        broker: replace(
-            known,
-            registration=replace(
-                known.registration, fenced=False, in_controlled_shutdown=False, directories=known.directories
-            ),
-        )
-        for broker, known in image.brokers.items()
-    }
-    return told
+    monkeypatch.setattr(telling, "FULL_BATCH", request.param)
 
 
 def kept(state: State | None) -> State | None:
-    return None if state is None else State.read(state.files())
-
-
-@examples(6)
-@given(logs)
-def test_every_cut_tells_what_one_go_tells(batches: list[rec.RecordBatch]) -> None:
-    whole, teller, told = list(tell(batches)), HistoryBuilder(), 0
-    for number, state in enumerate(states_before([[batch] for batch in batches])):
-        if state is not None:
-            assert list(tell(batches[number:], kept(state))) == whole[told:], number
-        told += len(list(teller.take(batches[number])))
-
-
-@examples(8)
-@given(logs, st.lists(st.integers(1, 5), min_size=1, max_size=8))
-def test_many_parts_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes: Sequence[int]) -> None:
-    whole = list(tell(batches))
-    pieces = list(in_pieces(batches, sizes))
-    parts: list[tuple[State | None, list[rec.RecordBatch]]] = []
-    for piece, state in zip(pieces, states_before(pieces), strict=True):
-        if state is None and parts:
-            parts[-1][1].extend(piece)
-        else:
-            parts.append((state, list(piece)))
-    told: list[Told] = []
-    for number, (state, piece) in enumerate(parts):
-        told += tell(piece, kept(state), ended=number + 1 == len(parts))
-    assert told == whole
+    return None if state is None else State.unpacked(state.packed())
 
 
 @examples(8)
@@ -94,20 +48,17 @@ def test_runs_that_go_on_tell_what_one_go_tells(batches: list[rec.RecordBatch], 
         teller = HistoryBuilder(kept(state))
         start = 0 if state is None else state.next_offset
         for batch in batches[:end]:
-            if cuts.end_of(batch) > start or not batch.of_checkpoint:
+            if telling.end_of(batch) > start or not batch.of_checkpoint:
                 told += teller.take(batch)
-        told += teller.finish(ended=False)
+        told += teller.finish()
         state = teller.state()
-        skimmed = list(states_before([batches[:end], []]))[1]
-        if skimmed is not None and state is not None:
-            assert says(skimmed.image()) == says(state.image())
-            assert skimmed.carried() == state.carried()
-    assert told == [one for one in whole if one.row.get("event") != "end"]
+    ends = [one for one in told if one.row.get("event") == "end"]
+    assert [one for one in told if one not in ends[:-1]] == whole
 
 
 @examples(20)
 @given(logs)
-def test_no_cut_is_made_where_a_history_waits_for_more(batches: list[rec.RecordBatch]) -> None:
+def test_no_state_is_kept_where_a_history_waits_for_more(batches: list[rec.RecordBatch]) -> None:
     history, openings = History(Interest(), Window()), Openings()
     for batch in batches:
         list(history.take(batch))
@@ -124,7 +75,9 @@ def in_pieces(batches: Sequence[rec.RecordBatch], sizes: Sequence[int]) -> Itera
 
 
 def made_state() -> State:
-    (state,) = list(states_before([[rec.RecordBatch(0, 1, 5_000, BEGIN)], []]))[1:]
+    builder = HistoryBuilder()
+    list(builder.take(rec.RecordBatch(0, 1, 5_000, BEGIN)))
+    state = builder.state()
     assert state is not None
     return state
 
@@ -141,8 +94,6 @@ def test_records_that_are_missing_are_no_place_to_go_on() -> None:
     for begun, end in ((state, len(BEGIN)), (None, 0)):
         with pytest.raises(BadInputError, match=f"records {end} to 99 of the metadata log are missing"):
             list(tell([late], begun))
-        with pytest.raises(BadInputError, match=f"records {end} to 99 of the metadata log are missing"):
-            list(states_before([[late]], begun))
 
 
 @pytest.mark.parametrize(
