@@ -44,7 +44,7 @@ class Circumstances:
 
     electable: frozenset[int]
     min_isr: int
-    """The effective min ISR: min(min.insync.replicas, replica count of the topic's partition 0)."""
+    """The one that the controller keeps the ELR by (`controller_min_isr`)."""
     rules: RuleSet
     unclean_leader_election: bool = False
     """The topic's effective unclean.leader.election.enable."""

@@ -101,7 +101,7 @@ def min_isr_written(state: PartitionState, around: Circumstances) -> PartitionSt
     where min ISR is met afterwards.
 
     Args:
-        around: with the effective min ISR that now holds.
+        around: with the min ISR that now holds.
     """
     if not around.rules.elr or not (state.elr or state.last_known_elr):
         return state

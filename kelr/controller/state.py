@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kelr.controller.change import Circumstances
 from kelr.controller.rules import RecoveryStrategy, RuleSet
-from kelr.model import BrokerStatus, PartitionState, TopicPartition
+from kelr.model import BrokerStatus, PartitionState, TopicPartition, controller_min_isr, leader_min_isr
 
 # What the controller remembers of an ELR after a ClearElrRecord emptied it.
 #
@@ -152,11 +152,12 @@ class ControllerState:
     at one when its directory fails is an error of the controller."""
 
     def min_isr(self, topic: str) -> int:
-        """The effective min ISR (ReplicationControlManager.getTopicEffectiveMinIsr).
+        """The min ISR that the controller keeps ELRs by (`controller_min_isr`)."""
+        return controller_min_isr(self.config(topic).min_isr, self._replica_count(topic)) or 1
 
-        The smaller of the config in force and the replica count of the topic's partition 0.
-        """
-        return min(self.config(topic).min_isr or 1, self._replica_count(topic))
+    def leader_min_isr(self, partition: PartitionState) -> int:
+        """The one that a partition's leader goes by (`leader_min_isr`)."""
+        return leader_min_isr(self.config(partition.topic).min_isr, len(partition.replicas)) or 1
 
     def config(self, topic: str) -> Configs:
         """The configs in force for a topic."""

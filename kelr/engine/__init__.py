@@ -7,7 +7,7 @@ from kelr.engine.elections import designation_of
 from kelr.engine.logs import KnownLogs, Segment, agreement, diverges_at, rank_logs, segments
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.patterns import Occurrence, Pattern, pattern_of
-from kelr.engine.situation import effective_min_isr, situation_of
+from kelr.engine.situation import situation_of
 from kelr.engine.verdict import ElectionVerdict, ForecastVerdict, Verdict, verdict_of
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "decide_all",
     "designation_of",
     "diverges_at",
-    "effective_min_isr",
     "is_leaderless_or_unsafe",
     "loss_of_electing",
     "needs_a_look",

@@ -64,7 +64,12 @@ class DecisionCache:
         self._known: dict[Hashable, Alike] = {}
 
     def of(
-        self, state: PartitionState, config: TopicConfig, rules: RuleSet, min_isr: int | None, logs: KnownLogs
+        self,
+        state: PartitionState,
+        config: TopicConfig,
+        rules: RuleSet,
+        controller_min_isr: int | None,
+        logs: KnownLogs,
     ) -> Alike:
         """What is known of the partitions that stand like this one.
 
@@ -83,7 +88,7 @@ class DecisionCache:
             state.removing,
             state.recovering,
             config,
-            min_isr,
+            controller_min_isr,
             # A broker whose log directory has failed is described otherwise (`Case.status`).
             tuple(
                 broker for broker, answer in logs.unheard.items() if answer.reason is LogUnavailableReason.STORAGE_ERROR

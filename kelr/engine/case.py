@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
 from kelr.engine.alike import Alike, DecisionCache
 from kelr.engine.logs import KnownLogs, rank_logs, verified
-from kelr.engine.situation import effective_min_isr
 from kelr.model import (
     LOG_DIRECTORY,
     BrokerStatus,
@@ -21,6 +20,8 @@ from kelr.model import (
     SavedLog,
     Snapshot,
     TopicConfig,
+    controller_min_isr,
+    leader_min_isr,
 )
 
 
@@ -33,7 +34,10 @@ class Case:
     config: TopicConfig
     rules: RuleSet
     min_isr: int | None
-    """Effective min ISR; None where min.insync.replicas could not be read."""
+    """The one that the leader goes by (`leader_min_isr`): a committed record was on so many replicas. None where
+    min.insync.replicas could not be read."""
+    controller_min_isr: int | None
+    """The one that the controller keeps the ELR by (`controller_min_isr`)."""
     electable: frozenset[int]
     logs: KnownLogs
     quorum: RecoveryQuorum | None = None
@@ -65,8 +69,8 @@ class Case:
         """
         return Circumstances(
             electable=self.electable,
-            min_isr=self.min_isr if self.min_isr is not None else 1,
-            min_isr_known=self.min_isr is not None,
+            min_isr=self.controller_min_isr if self.controller_min_isr is not None else 1,
+            min_isr_known=self.controller_min_isr is not None,
             rules=self.rules,
             unclean_leader_election=bool(self.unclean_election),
         )
@@ -219,14 +223,15 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: Dec
     address = state.address
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
     by_topic = rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy)
-    min_isr = effective_min_isr(config.min_insync_replicas, first)
+    by_controller = controller_min_isr(config.min_insync_replicas, first)
     logs = rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(address, ())])
     return Case(
         state=state,
         cluster=cluster,
         config=config,
         rules=by_topic,
-        min_isr=min_isr,
+        min_isr=leader_min_isr(config.min_insync_replicas, len(state.replicas)),
+        controller_min_isr=by_controller,
         electable=electable_replicas(state, cluster),
         quorum=snapshot.quorums.get(address),
         election=snapshot.elections.get(address),
@@ -236,5 +241,5 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: Dec
             if one.topic_id is not None and one.topic_id == state.topic_id
         ),
         logs=logs,
-        alike=Alike() if ways is None else ways.of(state, config, by_topic, min_isr, logs),
+        alike=Alike() if ways is None else ways.of(state, config, by_topic, by_controller, logs),
     )

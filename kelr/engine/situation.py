@@ -6,20 +6,11 @@ from kelr.controller import electable_replicas
 from kelr.model import BrokerStatus, Cluster, PartitionState, Situation
 
 
-def effective_min_isr(config_min_isr: int | None, first_partition_replicas: int) -> int | None:
-    """min(min.insync.replicas, replication factor), where Kafka counts the replicas of the topic's partition 0.
-
-    Source: KIP-966, "Additional High Watermark advancement requirement"; ReplicationControlManager
-    .getTopicEffectiveMinIsr. None where the config is not known.
-    """
-    return None if config_min_isr is None else min(config_min_isr, first_partition_replicas)
-
-
 def situation_of(state: PartitionState, cluster: Cluster, min_isr: int | None) -> Situation:
     """The one situation that holds for a partition.
 
     Args:
-        min_isr: the effective min ISR (`effective_min_isr`); None where it is not known.
+        min_isr: the one that its leader goes by (`leader_min_isr`); None where it is not known.
 
     Without a controller brokers tell what they knew last, and nothing is known to be healthy; `Cluster.as_told` takes
     their word for it.
@@ -36,7 +27,7 @@ def _with_leader(state: PartitionState, cluster: Cluster, leader: int, min_isr: 
         return Situation.LEADER_NOT_LIVE
     if min_isr is not None:
         return Situation.UNDER_MIN_ISR if len(state.isr) < min_isr else Situation.HEALTHY
-    # The effective min ISR is never above the replica count, so a full ISR is enough whatever the config says.
+    # A leader's min ISR is never above the replica count, so a full ISR is enough whatever the config says.
     return Situation.HEALTHY if set(state.replicas) <= set(state.isr) else Situation.UNKNOWN
 
 

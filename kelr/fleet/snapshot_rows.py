@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kelr.engine.situation import effective_min_isr
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO, PARTITION_STATES, Table
-from kelr.model import Cluster, ConfigSource, LogAnswer, LogUnavailable, PartitionState, TopicConfig
+from kelr.model import Cluster, ConfigSource, LogAnswer, LogUnavailable, PartitionState, TopicConfig, leader_min_isr
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 
 Row: TypeAlias = dict[str, Any]
@@ -32,13 +31,12 @@ def seen(path: Path) -> Iterator[tuple[Table, Row]]:
         yield from _of_line(line, known, at_ms)
 
 
-_Topics: TypeAlias = dict[str, tuple[TopicConfig | None, int | None]]
-"""By name: config, and replica count of partition 0."""
+_Topics: TypeAlias = dict[str, TopicConfig | None]
 
 
 def _of_line(line: Body, known: _Topics, at_ms: int) -> Iterator[tuple[Table, Row]]:
     if line.topic is not None:
-        known[line.topic] = line.config, line.first_partition_replicas
+        known[line.topic] = line.config
         if line.config is not None:
             for row in _configs(line.topic, line.config, at_ms):
                 yield CONFIGS, row
@@ -79,9 +77,7 @@ def _of_cluster(cluster: Cluster, at_ms: int) -> Iterator[tuple[Table, Row]]:
 
 
 def _state_row(state: PartitionState, known: _Topics, at_ms: int) -> Row:
-    config, first = known.get(state.topic, (None, None))
-    if first is None and state.partition == 0:
-        first = len(state.replicas)
+    config = known.get(state.topic)
     wanted = None if config is None else config.min_insync_replicas
     return {
         "topic": state.topic,
@@ -99,8 +95,7 @@ def _state_row(state: PartitionState, known: _Topics, at_ms: int) -> Row:
         "adding": state.adding,
         "removing": state.removing,
         "recovering": state.recovering,
-        # As the engine takes it where partition 0 was not among those that were asked for.
-        "min_isr": effective_min_isr(wanted, len(state.replicas) if first is None else first),
+        "min_isr": leader_min_isr(wanted, len(state.replicas)),
         "cause": "as-found",
         "certainty": "certain",
         "source": SNAPSHOT,

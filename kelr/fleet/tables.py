@@ -107,7 +107,7 @@ PARTITION_STATES = table(
     ("adding", _BROKERS, ""),
     ("removing", _BROKERS, ""),
     ("recovering", _FLAG, "after an unclean election, until the leader has a new ISR"),
-    ("min_isr", _INT, "effective: min.insync.replicas, at most the replica count of partition 0; null: not known"),
+    ("min_isr", _INT, "the leader's: min.insync.replicas, at most the replica count; null: not known"),
     ("cause", _TEXT, "what made it so: `CauseKind` of kelr history"),
     ("certainty", _TEXT, "of the cause: certain, likely or unknown"),
     ("cause_broker", _INT, "the broker that came, went or reported"),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from kelr.errors import BadInputError
 from kelr.fleet.states import State
-from kelr.model import BrokerStatus, PartitionState
+from kelr.model import BrokerStatus, PartitionState, leader_min_isr
 from kelr.replay import records as rec
 from kelr.replay.history import (
     BrokerEntry,
@@ -27,12 +27,12 @@ from kelr.replay.history import (
     Window,
 )
 from kelr.replay.history.attribution import FULL_BATCH
-from kelr.replay.history.causes import effective_min_isr
+from kelr.replay.history.causes import config_min_isr
 from kelr.replay.image import BROKER, BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges
 from kelr.replay.records import At, BrokerOnRecord, Change, ConfigMoved, PartitionMoved
 
-# The effective min ISR of each topic, and when it moves: a row of partition_states holds under one value of it.
+# min.insync.replicas of each topic, and when it moves: a row of partition_states holds under one value of it.
 
 
 class MinIsrs:
@@ -49,16 +49,16 @@ class MinIsrs:
         self.restart()
 
     def of(self, state: PartitionState) -> int | None:
-        """What holds for a partition; None where it is not known."""
+        """The min ISR that a partition's leader goes by; None where it is not known."""
         topic_id = state.topic_id or ""
         if topic_id not in self._known:
-            self._known[topic_id] = effective_min_isr(self._image, state.topic)
-        return self._known[topic_id]
+            self._known[topic_id] = config_min_isr(self._image, state.topic)
+        return leader_min_isr(self._known[topic_id], len(state.replicas))
 
     def restart(self) -> frozenset[str]:
         """Look at all topics of the image; the ids of those that were known with another value."""
         before = self._known
-        self._known = {topic_id: effective_min_isr(self._image, name) for name, topic_id in self._image.names.items()}
+        self._known = {topic_id: config_min_isr(self._image, name) for name, topic_id in self._image.names.items()}
         return frozenset(topic for topic, found in self._known.items() if topic in before and before[topic] != found)
 
     def take(self, changes: Iterable[Change]) -> frozenset[str]:
@@ -66,15 +66,8 @@ class MinIsrs:
         names = self._image.names
         affected: set[str] = set()
         for change in changes:
-            if type(change) is PartitionMoved:
-                before, after = change.before, change.after
-                state = after or before
-                if state is None or state.partition:
-                    continue
-                if after is None:
-                    self._known.pop(state.topic_id or "", None)
-                elif before is None or before.replicas is not after.replicas:
-                    affected.add(state.topic)
+            if type(change) is PartitionMoved and change.after is None and change.before is not None:
+                self._known.pop(change.before.topic_id or "", None)
             elif type(change) is ConfigMoved and change.key == MIN_ISR:
                 if change.resource_type == TOPIC:
                     affected.add(change.resource)
@@ -82,7 +75,7 @@ class MinIsrs:
                     affected.update(names)
         moved: set[str] = set()
         for topic in affected & names.keys():
-            topic_id, found = names[topic], effective_min_isr(self._image, topic)
+            topic_id, found = names[topic], config_min_isr(self._image, topic)
             if self._known.get(topic_id, found) != found:
                 moved.add(topic_id)
             self._known[topic_id] = found
@@ -90,13 +83,10 @@ class MinIsrs:
 
 
 def moved_by(entry: Entry, moved: frozenset[str], image: MetadataImage) -> frozenset[str]:
-    """The topics, of those whose effective min ISR has moved, for which this entry is what moved it."""
+    """The topics, of those whose min.insync.replicas has moved, for which this entry is what moved it."""
     if isinstance(entry, ClusterEntry) and entry.event is ClusterEvent.CONFIG and entry.name == MIN_ISR:
         return moved if entry.topic is None else moved & {image.names.get(entry.topic, "")}
-    if not isinstance(entry, PartitionEntry) or entry.after is None or entry.address.partition:
-        return frozenset()
-    resized = entry.before is None or len(entry.before.replicas) != len(entry.after.replicas)
-    return moved & {entry.after.topic_id or ""} if resized else frozenset()
+    return frozenset()
 
 
 def untouched(
@@ -181,10 +171,11 @@ def _seen(broker: BrokerOnRecord | None) -> object:
 def partitions_as_found(image: MetadataImage, at: At) -> Iterator[Told]:
     """Every partition, where the log begins with a checkpoint."""
     for name in sorted(image.names):
-        min_isr = effective_min_isr(image, name)
+        least = config_min_isr(image, name)
         partitions = image.topics[image.names[name]].partitions
         for number in sorted(partitions):
-            yield partition_row(at, partitions[number], min_isr, _AS_FOUND)
+            state = partitions[number]
+            yield partition_row(at, state, leader_min_isr(least, len(state.replicas)), _AS_FOUND)
 
 
 # Rows of the tables that a metadata log fills, as values: one function for each table.

@@ -76,11 +76,6 @@ def _led(row: Described, cluster: Cluster) -> bool | None:
     return row.state.leader is not None and row.state.leader in cluster.live
 
 
-def under_min_isr(row: Described) -> bool | None:
-    """Whether fewer are in sync than the effective min ISR, with or without a leader."""
-    return None if row.enough is None else len(row.state.isr) < row.enough
-
-
 def recovery_standing(row: Described, cluster: Cluster) -> Standing | None:
     """Where the partition's unclean recovery stands, no log being known; None where the cluster has no recovery
     manager, or ELR or the topic's strategy is not known."""
@@ -146,9 +141,9 @@ def _not_by_preferred(row: Described, _: Cluster) -> bool | None:
 _TESTS: Mapping[str, _Test] = {
     "offline_partitions": _no_leader,
     "leaders": _led,
-    "under_min_isr": _led_and(under_min_isr),
-    "partitions_under_min_isr": _led_and(under_min_isr),
-    "global_under_min_isr": lambda row, _: under_min_isr(row),
+    "under_min_isr": _led_and(lambda row: row.under_min_isr),
+    "partitions_under_min_isr": _led_and(lambda row: row.under_min_isr),
+    "global_under_min_isr": lambda row, _: row.under_min_isr,
     "manual_election_required": needs_operator,
     "unclean_recoveries": in_recovery,
     "at_min_isr": _led_and(_at_min_isr),
@@ -199,7 +194,7 @@ class Count:
         self.situations[row.situation] += count
         led = _led(row, self.cluster)
         self.dead_leader += count * (row.state.leader is not None and not led)
-        self.under_min_isr_without_leader += count * (not led and under_min_isr(row) is True)
+        self.under_min_isr_without_leader += count * (not led and row.under_min_isr is True)
         for broker in row.awaited:
             self.awaited[broker] += count
         self.electable += count * electable_replicas_count(row.state)

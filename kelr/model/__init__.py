@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         ReplicaLog,
         SavedLog,
     )
-    from kelr.model.partition import PartitionState, TopicPartition
+    from kelr.model.partition import PartitionState, TopicPartition, controller_min_isr, leader_min_isr
     from kelr.model.plan import (
         Alternative,
         Applied,
@@ -149,6 +149,8 @@ __all__ = [
     "Truncation",
     "Unplanned",
     "Unsaved",
+    "controller_min_isr",
+    "leader_min_isr",
     "parse_election_type",
     "parse_target",
     "select",
@@ -199,7 +201,7 @@ _HOMES = {
         "SavedLog",
         "LogUnavailableReason",
     ),
-    "partition": ("PartitionState", "TopicPartition"),
+    "partition": ("PartitionState", "TopicPartition", "controller_min_isr", "leader_min_isr"),
     "plan": (
         "Alternative",
         "Applied",

@@ -390,7 +390,7 @@ class Decision:
     last_known_elr: tuple[int, ...] | None
     """On Kafka 4.x the last known leader; None: not known."""
     min_isr: int | None
-    """The effective min ISR: min(min.insync.replicas, replication factor); None where the config is not known."""
+    """The one that its leader goes by (`leader_min_isr`); None where the config is not known."""
     unclean_leader_election: bool | None
     """The topic's effective unclean.leader.election.enable; None: not known."""
     elected: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kelr.model.cluster import TopicConfig
 from kelr.model.partition import PartitionState
@@ -16,11 +16,15 @@ class Described:
     state: PartitionState
     situation: Situation
     min_isr: int | None
-    """The effective min ISR: min(min.insync.replicas, replication factor); None where the config is not known."""
+    """The one that its leader goes by (`leader_min_isr`); None where the config is not known."""
     config: TopicConfig
-    enough: int | None = field(default=None, compare=False)
-    """So many in sync are not under min ISR: the effective min ISR or, where that is not known and all that can be
-    asked for are in sync, as many as that."""
+
+    @property
+    def under_min_isr(self) -> bool | None:
+        """Whether fewer are in sync than min ISR asks for, with or without a leader; None where that is not known."""
+        if len(self.state.isr) >= len(self.state.replicas):
+            return False  # Whatever the config says, no more can be asked for.
+        return None if self.min_isr is None else len(self.state.isr) < self.min_isr
 
     @property
     def awaited(self) -> tuple[int, ...]:

@@ -53,3 +53,30 @@ class PartitionState:
     @property
     def address(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+
+# Kafka has two effective min ISRs. Those of one topic differ where its partitions have different replica counts.
+
+
+def leader_min_isr(config_min_isr: int | None, replicas: int) -> int | None:
+    """The min ISR that the partition's leader goes by: below it acks=all is refused and nothing is committed.
+
+    Source: KIP-966, "Additional High Watermark advancement requirement"; Partition.effectiveMinIsr of Kafka 4.0 to 4.4.
+
+    Args:
+        config_min_isr: min.insync.replicas; None where it is not known.
+        replicas: the partition's own replica count, those that a reassignment is adding included.
+    """
+    return None if config_min_isr is None else min(config_min_isr, replicas)
+
+
+def controller_min_isr(config_min_isr: int | None, first_replicas: int) -> int | None:
+    """The min ISR that the controller keeps the ELR by: below it whoever leaves the ISR goes into the ELR.
+
+    Source: ReplicationControlManager.getTopicEffectiveMinIsr of Kafka 4.0 to 4.4.
+
+    Args:
+        config_min_isr: min.insync.replicas; None where it is not known.
+        first_replicas: the replica count of the topic's partition 0, whichever partition it is asked for.
+    """
+    return None if config_min_isr is None else min(config_min_isr, first_replicas)

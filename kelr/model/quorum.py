@@ -26,7 +26,7 @@ class RecoveryQuorum:
     tail. A member that Kafka keeps in neither ISR nor ELR counts with any registration, since the log does not
     tell whether that was a clean one."""
     min_isr: int
-    """The effective min ISR at that moment: so many replicas at least held each committed record."""
+    """The min ISR that the leader went by at that moment: so many replicas at least held each committed record."""
     since_offset: int
     """Offset of the record in the metadata log after which the high watermark could advance no more, or of the newest
     record of the partition where it still can."""

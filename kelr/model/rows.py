@@ -140,7 +140,7 @@ def _named_state(example: PartitionState, run: Run[PartitionState], number: int,
 
 def _named_described(example: Described, run: Run[Described], number: int, epoch: int) -> Described:
     state = _state(example.state, run.topic, run.topic_id, number, epoch)
-    return Described(state, example.situation, example.min_isr, example.config, example.enough)
+    return Described(state, example.situation, example.min_isr, example.config)
 
 
 def _state(example: PartitionState, topic: str, topic_id: str | None, number: int, epoch: int) -> PartitionState:

@@ -10,7 +10,7 @@ class Situation(StrEnum):
 
     HEALTHY = "healthy"
     UNDER_MIN_ISR = "under-min-isr"
-    """It has a leader, but fewer in sync than the effective min ISR: acks=all is refused and the HW stands still."""
+    """It has a leader, but fewer in sync than its min ISR: acks=all is refused and the HW stands still."""
     LEADER_NOT_LIVE = "leader-not-live"
     """The controller records a leader whose broker is fenced or gone: its session has not expired yet, or a Kafka 4.0
     elected a dead last known leader (KAFKA-19522)."""

@@ -51,7 +51,7 @@ class Snapshot:
     logs: Mapping[TopicPartition, tuple[LogAnswer, ...]] = field(default_factory=dict)
     topic_errors: tuple[TopicError, ...] = ()
     first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
-    """Replica count of partition 0 of each topic: Kafka derives the effective min ISR from it (rule 17)."""
+    """Replica count of partition 0 of each topic: the controller derives its min ISR from it (`controller_min_isr`)."""
     quorums: Mapping[TopicPartition, RecoveryQuorum] = field(default_factory=dict)
     """What a metadata log tells of who holds everything committed; a partition that is missing there has none known."""
     elections: Mapping[TopicPartition, RecordedElection] = field(default_factory=dict)

@@ -211,9 +211,10 @@ def _producers(config: TopicConfig, states: Sequence[PartitionState]) -> str:
     if own_value(config) is None:
         return "Producers see nothing: the value in force stays the same."
     held = config.min_insync_replicas or 1
-    at_limit = [state.partition for state in states if state.leader is not None and len(state.isr) == held]
-    capped = all(len(state.replicas) <= held for state in states)
-    if not at_limit or capped:
+    at_limit = [
+        state.partition for state in states if state.leader is not None and len(state.isr) == held < len(state.replicas)
+    ]
+    if not at_limit:
         return "Producers see nothing: no partition with a leader is at min ISR."
     left = len(at_limit) - _NUMBERED
     named = ", ".join(map(str, at_limit[:_NUMBERED])) + (f" and {left} more" if left > 0 else "")

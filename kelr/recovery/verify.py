@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kelr.engine import effective_min_isr
 from kelr.engine.planning.identity import plan_id
 from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.saved import NO_FILES
@@ -24,6 +23,7 @@ from kelr.model import (
     Target,
     TopicConfig,
     TopicPartition,
+    leader_min_isr,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 from kelr.model.audit import AuditRecord
@@ -171,7 +171,6 @@ class _Round:
         self._source, self._afterwards, self._now_ms = source, afterwards, now_ms
         self._states: dict[TopicPartition, PartitionState] = {}
         self._errors: dict[str, str] = {}
-        self._first_replicas: dict[str, int] = {}
 
     def look(self, addresses: Sequence[TopicPartition], progress: Progress | None) -> Mapping[TopicPartition, Seen]:
         if not addresses:
@@ -187,10 +186,10 @@ class _Round:
         live = self._source.cluster().live
         return {
             address: Seen(
-                state=self._states.get(address),
+                state=state,
                 live=live,
-                min_isr=self._min_isr(address.topic, configs.get(address.topic, TopicConfig())),
-                config_error=configs.get(address.topic, TopicConfig()).error,
+                min_isr=None if state is None else leader_min_isr(config.min_insync_replicas, len(state.replicas)),
+                config_error=config.error,
                 logs=logs.get(address, ()),
                 earlier_high_watermark=before.get(address),
                 transactions=transactions.get(address, _NO_CLUSTER if self._afterwards is None else _NOBODY_LEADS),
@@ -199,17 +198,13 @@ class _Round:
                 error=self._errors.get(address.topic, "the cluster does not name it"),
             )
             for address in addresses
+            for state, config in ((self._states.get(address), configs.get(address.topic, TopicConfig())),)
         }
 
     def _describe(self, addresses: Sequence[TopicPartition]) -> None:
         for page in self._source.pages(plan_selection(addresses)):
             self._states.update((state.address, state) for state in page.partitions)
             self._errors.update((error.topic, error.error) for error in page.topic_errors)
-            self._first_replicas.update(page.first_partition_replicas)
-
-    def _min_isr(self, topic: str, config: TopicConfig) -> int | None:
-        first = self._first_replicas.get(topic)
-        return None if first is None else effective_min_isr(config.min_insync_replicas, first)
 
     def _high_watermarks(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, int]:
         replicated = [state for state in states if state.leader is not None and len(state.isr) > 1]

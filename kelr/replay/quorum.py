@@ -16,7 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.model import ELR_FEATURE, PartitionState, RecoveryQuorum, TopicPartition
+from kelr.model import (
+    ELR_FEATURE,
+    PartitionState,
+    RecoveryQuorum,
+    TopicPartition,
+    controller_min_isr,
+    leader_min_isr,
+)
 from kelr.replay.image import BROKER, MIN_ISR, TOPIC, MetadataImage
 from kelr.replay.records import (
     At,
@@ -97,17 +104,17 @@ class Rule:
     wanted: int | None
     """min.insync.replicas; None where it is not on record."""
     first_replicas: int
-    """Replica count of the topic's partition 0, from which the controller derives its effective min ISR."""
+    """Replica count of the topic's partition 0, from which the controller derives its min ISR."""
     elr: bool
 
     def of_leader(self, state: PartitionState) -> int | None:
-        """The effective min ISR by which the leader advances the high watermark (Partition.effectiveMinIsr)."""
-        return None if self.wanted is None else min(self.wanted, len(state.replicas))
+        """The one by which the leader advances the high watermark."""
+        return leader_min_isr(self.wanted, len(state.replicas))
 
     @property
     def of_controller(self) -> int | None:
-        """The one by which the controller keeps the ELR (getTopicEffectiveMinIsr)."""
-        return None if self.wanted is None else min(self.wanted, self.first_replicas)
+        """The one by which the controller keeps the ELR."""
+        return controller_min_isr(self.wanted, self.first_replicas)
 
     def advances(self, state: PartitionState) -> bool:
         """Whether the high watermark can advance."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.logs import agreement
-from kelr.engine.situation import effective_min_isr
 from kelr.errors import RefusedError, UsageError
 from kelr.model import (
     LogUnavailable,
@@ -16,6 +15,7 @@ from kelr.model import (
     Target,
     TopicConfig,
     TopicPartition,
+    leader_min_isr,
 )
 from kelr.rescue.manifest import SavedTail
 from kelr.sources.base import Source
@@ -119,7 +119,7 @@ def too_few_in_sync(state: PartitionState, config: TopicConfig) -> NotNow | None
 
     Source: Partition.appendRecordsToLeader and effectiveMinIsr: of this partition's own replicas.
     """
-    min_isr = effective_min_isr(config.min_insync_replicas, len(state.replicas))
+    min_isr = leader_min_isr(config.min_insync_replicas, len(state.replicas))
     if min_isr is None or len(state.isr) >= min_isr:
         return None
     isr = ", ".join(map(str, state.isr))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
+from kelr.model import leader_min_isr
 from kelr.simulation.logs import (
     Acks,
     Record,
@@ -126,10 +127,14 @@ class Produced:
     records: tuple[Record, ...] = ()
 
 
+def _least_in_sync(replication: Replication, rule: HighWatermarkRule) -> int:
+    return leader_min_isr(rule.min_isr, len(replication.logs)) or 1
+
+
 def enough_in_sync(replication: Replication, rule: HighWatermarkRule) -> bool:
     """Whether the committed ISR has min ISR members (Partition.isUnderMinIsr, effectiveMinIsr)."""
     leadership = replication.leadership
-    return leadership is not None and len(leadership.isr) >= min(rule.min_isr, len(replication.logs))
+    return leadership is not None and len(leadership.isr) >= _least_in_sync(replication, rule)
 
 
 def led(
@@ -299,7 +304,7 @@ def advanced(replication: Replication, rule: HighWatermarkRule) -> Replication:
         return replication
     log = replace(log, high_watermark=max(mark, log.high_watermark))
     # A producer is told NOT_ENOUGH_REPLICAS_AFTER_APPEND where fewer than min ISR replicas were in sync by then.
-    enough = len(leadership.maximal_isr) >= min(rule.min_isr, len(replication.logs))
+    enough = len(leadership.maximal_isr) >= _least_in_sync(replication, rule)
     ledger = replace(
         replication.ledger,
         visible=replication.ledger.visible | visible,

@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import filterfalse
 
 from kelr.controller import RuleSet
-from kelr.engine import (
-    decide_all,
-    effective_min_isr,
-    is_leaderless_or_unsafe,
-    needs_a_look,
-    rank_logs,
-    situation_of,
-)
+from kelr.engine import decide_all, is_leaderless_or_unsafe, needs_a_look, rank_logs, situation_of
 from kelr.engine.advice.unclean_past import may_have_left
 from kelr.errors import KelrError
 from kelr.model import (
@@ -31,6 +24,7 @@ from kelr.model import (
     TopicConfig,
     TopicError,
     TopicPartition,
+    leader_min_isr,
 )
 from kelr.model.rows import topics_of
 from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of, replicas_still_needed
@@ -128,7 +122,7 @@ def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:
     if not isinstance(source, LeavesOut):
         return source.pages(selection)
     led = Look(leader_in=source.cluster().live)
-    return source.pages_without(Unwanted((led,), as_many_as_first=True), selection)
+    return source.pages_without(Unwanted((led,)), selection)
 
 
 def _together(pages: Iterable[Page]) -> Iterator[Page]:
@@ -162,7 +156,7 @@ def _joined(pages: Sequence[Page]) -> Page:
 
 
 def _with_first_replicas(pages: Iterable[Page]) -> Iterator[Page]:
-    """The pages, each of which also knows partition 0 of a topic that began in an earlier one: the effective min ISR
+    """The pages, each of which also knows partition 0 of a topic that began in an earlier one: the controller's min ISR
     hangs on it (rule 17)."""
     known: Mapping[str, int] = {}
     for page in pages:
@@ -240,8 +234,7 @@ def _situation(snapshot: Snapshot, state: PartitionState) -> Situation:
 
 def _min_isr(snapshot: Snapshot, state: PartitionState) -> int | None:
     config = snapshot.configs.get(state.topic, TopicConfig())
-    first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
-    return effective_min_isr(config.min_insync_replicas, first)
+    return leader_min_isr(config.min_insync_replicas, len(state.replicas))
 
 
 def _to_spare(snapshot: Snapshot, state: PartitionState) -> int | None:

@@ -8,10 +8,19 @@ from itertools import compress
 from typing import Any
 
 from kelr.errors import KelrError
-from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
+from kelr.model import (
+    Cluster,
+    PartitionState,
+    Selection,
+    Situation,
+    TopicConfig,
+    TopicError,
+    TopicPartition,
+    leader_min_isr,
+)
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows, Run, described_rows, states, topics_of
-from kelr.sources.base import LeavesOut, Page, Source, replicas_still_needed
+from kelr.sources.base import LeavesOut, Page, Source
 from kelr.sources.unwanted import Look, Unwanted
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -51,11 +60,9 @@ class Filters:
 
     def unwanted(self, cluster: Cluster) -> Unwanted | None:
         """What partitions look like that certainly do not pass; None where nothing is certain beforehand."""
-        looks = [(look(cluster, self), first) for name, (look, first) in _LOOKS.items() if getattr(self, name)]
-        certain = [(look, first) for look, first in looks if look is not None]
-        if not certain:
-            return None
-        return Unwanted(tuple(dict.fromkeys(look for look, _ in certain)), any(first for _, first in certain))
+        looks = [look(cluster, self) for name, look in _LOOKS.items() if getattr(self, name)]
+        certain = tuple(dict.fromkeys(look for look in looks if look is not None))
+        return Unwanted(certain) if certain else None
 
     def keeps(self, described: Described, cluster: Cluster) -> bool | None:
         """Whether the partition is one of those looked for; None where what is not known would decide."""
@@ -120,7 +127,7 @@ def survey(
             if isinstance(page.partitions, Rows) and limit is None:
                 result = _filtered_rows(one, page.partitions, judges, configs)
             else:
-                described = [_describe(state, cluster, configs, one.first_replicas) for state in page.partitions]
+                described = [_judged(state, cluster, configs[state.topic]) for state in page.partitions]
                 result = _filtered(page, described, wanted, cluster, left)
             yield result
             if result.cut_at is not None:
@@ -141,20 +148,17 @@ class _Prepared:
     topics: Mapping[str, None]
     asked: Mapping[str, None]
     """The topics whose configs are wanted."""
-    first_replicas: Mapping[str, int]
 
 
 def _prepared(pages: Iterable[Page], judges: _Judges, *, limited: bool, shows_configs: bool) -> Iterator[_Prepared]:
-    first_replicas: dict[str, int] = {}
     for whole in pages:
         page, undecided = whole, 0
         if not limited and not judges.filters.needs_configs:
             page, undecided = _before_configs(whole, judges)
         topics = topics_of(page.partitions)
-        first_replicas = replicas_still_needed({**first_replicas, **page.first_partition_replicas}, topics)
         wants_all = shows_configs or judges.filters.at_min_isr  # at min ISR are those with a full ISR, too
-        asked = topics if wants_all else _where_configs_decide(page.partitions, first_replicas)
-        yield _Prepared(page, undecided, topics, asked, first_replicas)
+        asked = topics if wants_all else _where_configs_decide(page.partitions)
+        yield _Prepared(page, undecided, topics, asked)
 
 
 def _batches(prepared: Iterable[_Prepared], *, most: int) -> Iterator[list[_Prepared]]:
@@ -191,16 +195,15 @@ class _Judge(dict[Kind[PartitionState], tuple[Kind[Described], bool | None]]):
     Nothing that is said depends on a partition's number or epoch, and of its topic's name only whether it is internal.
     """
 
-    def __init__(self, judges: _Judges, config: TopicConfig, first_replicas: int | None, name: str) -> None:
+    def __init__(self, judges: _Judges, config: TopicConfig, name: str) -> None:
         self._judges = judges
         self._config = config
-        self._first_replicas = first_replicas
         self._name = name
         self.told = _Told(self)
 
     def __missing__(self, kind: Kind[PartitionState]) -> tuple[Kind[Described], bool | None]:
         state = replace(kind.example, topic=self._name) if self._name else kind.example
-        described = _judged(state, self._judges.cluster, self._config, self._first_replicas)
+        described = _judged(state, self._judges.cluster, self._config)
         self._judges.remember()
         judged = self[kind] = Kind(described), self._judges.filters.keeps(described, self._judges.cluster)
         return judged
@@ -217,15 +220,15 @@ class _Told(dict[Kind[PartitionState], Kind[Described]]):
         return told
 
 
-class _Judges(dict[tuple[TopicConfig, int | None, str], _Judge]):
-    """All judges of a survey: one for each set of configs and replica count of partition 0."""
+class _Judges(dict[tuple[TopicConfig, str], _Judge]):
+    """All judges of a survey: one for each set of configs."""
 
     def __init__(self, cluster: Cluster, filters: Filters) -> None:
         self.cluster = cluster
         self.filters = filters
         self._remembered = 0
 
-    def __missing__(self, key: tuple[TopicConfig, int | None, str]) -> _Judge:
+    def __missing__(self, key: tuple[TopicConfig, str]) -> _Judge:
         judge = self[key] = _Judge(self, *key)
         return judge
 
@@ -246,7 +249,7 @@ def _before_configs(page: Page, judges: _Judges) -> tuple[Page, int]:
     kept: list[Run[PartitionState]] = []
     undecided = 0
     for run in page.partitions.runs:
-        judge = judges[TopicConfig(), None, _internal_name(run.topic)]
+        judge = judges[TopicConfig(), _internal_name(run.topic)]
         verdicts = [judge[kind][1] for kind in run.kinds]
         undecided += verdicts.count(None)
         kept.append(_kept_of(run, run.kinds, verdicts))
@@ -255,14 +258,13 @@ def _before_configs(page: Page, judges: _Judges) -> tuple[Page, int]:
     return replace(page, partitions=rows, left_out=page.left_out + dropped), undecided
 
 
-def _where_configs_decide(partitions: Sequence[PartitionState], first_replicas: Mapping[str, int]) -> dict[str, None]:
-    """The topics that have a partition with fewer in sync than min ISR could ask for."""
+def _where_configs_decide(partitions: Sequence[PartitionState]) -> dict[str, None]:
+    """The topics that have a partition with fewer in sync than min ISR could ask for: than it has replicas."""
     if not isinstance(partitions, Rows):
         return topics_of(partitions)
     found: dict[str, None] = {}
     for run in partitions.runs:
-        first = first_replicas.get(run.topic)
-        if any(len(state.isr) < _most(state, first) for state in (kind.example for kind in set(run.kinds))):
+        if any(len(state.isr) < len(state.replicas) for state in (kind.example for kind in set(run.kinds))):
             found[run.topic] = None
     return found
 
@@ -283,11 +285,11 @@ def _filtered_rows(
     prepared: _Prepared, rows: Rows[PartitionState], judges: _Judges, configs: Mapping[str, TopicConfig]
 ) -> SurveyPage:
     """As `_filtered`, each kind of partition judged once."""
-    page, first_replicas, undecided = prepared.page, prepared.first_replicas, prepared.undecided
+    page, undecided = prepared.page, prepared.undecided
     keeps_all = judges.filters == Filters()
     kept: list[Run[Described]] = []
     for run in rows.runs:
-        judge = judges[configs[run.topic], first_replicas.get(run.topic), _internal_name(run.topic)]
+        judge = judges[configs[run.topic], _internal_name(run.topic)]
         if keeps_all:
             told = list(map(judge.told.__getitem__, run.kinds))
             kept.append(Run(run.topic, run.topic_id, run.numbers, run.leader_epochs, told))
@@ -308,27 +310,12 @@ def _configs_of(
     return {topic: fresh[topic] if topic in fresh else known.get(topic, TopicConfig()) for topic in topics}
 
 
-def _describe(
-    state: PartitionState, cluster: Cluster, configs: Mapping[str, TopicConfig], first_replicas: Mapping[str, int]
-) -> Described:
-    return _judged(state, cluster, configs[state.topic], first_replicas.get(state.topic))
-
-
-def _most(state: PartitionState, first_replicas: int | None) -> int:
-    """So many in sync min ISR can ask for at most."""
-    return len(state.replicas) if first_replicas is None else first_replicas
-
-
-def _judged(state: PartitionState, cluster: Cluster, config: TopicConfig, first_replicas: int | None) -> Described:
+def _judged(state: PartitionState, cluster: Cluster, config: TopicConfig) -> Described:
     # The engine is as long in loading as all pages of ten thousand healthy partitions are in reading.
-    from kelr.engine import effective_min_isr, situation_of  # noqa: PLC0415
+    from kelr.engine import situation_of  # noqa: PLC0415
 
-    # Where partition 0 was not read (a cursor in the middle of the topic), its replica count is taken to be this one's.
-    most = _most(state, first_replicas)
-    min_isr = effective_min_isr(config.min_insync_replicas, most)
-    # Whatever the config says, no more than that can be asked for.
-    enough = most if min_isr is None and len(state.isr) >= most else min_isr
-    return Described(state, situation_of(state, cluster, enough), min_isr, config, enough)
+    min_isr = leader_min_isr(config.min_insync_replicas, len(state.replicas))
+    return Described(state, situation_of(state, cluster, min_isr), min_isr, config)
 
 
 def _filtered(
@@ -354,7 +341,7 @@ def _leaderless(described: Described, cluster: Cluster, _: Filters) -> bool | No
 
 
 def _under_min_isr(described: Described, _: Cluster, __: Filters) -> bool | None:
-    return None if described.enough is None else len(described.state.isr) < described.enough
+    return described.under_min_isr
 
 
 def _at_min_isr(described: Described, _: Cluster, __: Filters) -> bool | None:
@@ -445,20 +432,19 @@ def _in_other_racks(cluster: Cluster, filters: Filters) -> Look:
     return Look(replicas_in=others, well=False)
 
 
-_LOOKS: Mapping[str, tuple[_LookOf, bool]] = {
-    "leaderless": (_live_leader, False),
-    "under_min_isr": (_any_look, True),
-    "under_replicated": (_any_look, False),
-    "has_elr": (_without_elr, False),
-    "has_last_known": (_without_last_known, False),
-    "offline": (_all_live, False),
-    "situations": (_led_where_healthy_is_not_wanted, True),
-    "brokers": (_on_other_brokers, False),
-    "racks": (_in_other_racks, False),
-    "unsettled": (_led, True),
+_LOOKS: Mapping[str, _LookOf] = {
+    "leaderless": _live_leader,
+    "under_min_isr": _any_look,
+    "under_replicated": _any_look,
+    "has_elr": _without_elr,
+    "has_last_known": _without_last_known,
+    "offline": _all_live,
+    "situations": _led_where_healthy_is_not_wanted,
+    "brokers": _on_other_brokers,
+    "racks": _in_other_racks,
+    "unsettled": _led,
 }
-"""How a partition certainly fails each filter, and whether that holds only where it has as many replicas as partition
-0."""
+"""How a partition certainly fails each filter."""
 
 _MOST_JUDGED = 16_384
 

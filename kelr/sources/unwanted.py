@@ -47,16 +47,10 @@ class Unwanted:
     """A partition is unwanted if it has any of these looks."""
 
     looks: tuple[Look, ...]
-    as_many_as_first: bool = False
-    """Only where it has as many replicas as partition 0 of its topic, or more: its min ISR is counted from those."""
 
-    def holds(self, state: PartitionState, first_replicas: int | None) -> bool:
+    def holds(self, state: PartitionState) -> bool:
         """Whether the partition is unwanted; False where that is not sure."""
-        if not state.replicas:
-            return False
-        if self.as_many_as_first and (first_replicas is None or len(state.replicas) < first_replicas):
-            return False
-        return any(look.fits(state) for look in self.looks)
+        return bool(state.replicas) and any(look.fits(state) for look in self.looks)
 
 
 def _is_well(state: PartitionState) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kelr.engine import effective_min_isr, situation_of
+from kelr.engine import situation_of
 from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,
@@ -17,6 +17,7 @@ from kelr.model import (
     Features,
     PartitionState,
     TopicConfig,
+    leader_min_isr,
 )
 from kelr.model.checkup import (
     Announced,
@@ -126,7 +127,6 @@ def row(
     *,
     config: TopicConfig = KNOWN,
     cluster: Cluster = CLUSTER,
-    first: int | None = None,
     **state: Any,
 ) -> Described:
     """A partition as the survey describes it: healthy unless told otherwise."""
@@ -140,5 +140,5 @@ def row(
         **state,
     }
     partition = PartitionState(topic, number, leader_epoch=1, replicas=replicas, **values)
-    min_isr = effective_min_isr(config.min_insync_replicas, first or len(replicas))
+    min_isr = leader_min_isr(config.min_insync_replicas, len(replicas))
     return Described(partition, situation_of(partition, cluster, min_isr), min_isr, config)

@@ -15,7 +15,7 @@ from kelr.engine.checkup.catalogue import BY_ID, CHECKS, chosen
 from kelr.engine.checkup.incidents import Calm, for_cluster
 from kelr.engine.checkup.tally import Tallies, ranges
 from kelr.engine.checkup.topics import TopicChecks
-from kelr.model import BrokerStatus, Cluster, ConfigSource, Features, TopicConfig
+from kelr.model import ELR_FEATURE, BrokerStatus, Cluster, ConfigSource, Features, TopicConfig
 from kelr.model.checkup import Finding, NotChecked, Result, Severity
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Run, described_rows
@@ -197,11 +197,23 @@ def test_min_isr_of_one_with_two_replicas_has_no_command() -> None:
     assert set(told) == {"min-isr-one", "rf-two"}
 
 
-def test_min_isr_of_one_because_of_partition_0() -> None:
-    told = found(look([row("orders", 0, (1,)), row("orders", 1, first=1)]))
-    assert told["min-isr-one"].partitions == (1,)
+def test_no_elr_because_partition_0_has_one_replica() -> None:
+    rows = [row("orders", 0, (1,)), row("orders", 1), row("orders", 2)]
+    told = found(look(rows))
+    assert told["min-isr-one"].partitions == (1, 2)
     assert told["min-isr-one"].commands == ()
-    assert "partition 0 has one replica" in told["min-isr-one"].what
+    assert told["min-isr-one"].what == "the controller goes by min ISR 1 for orders: partition 0 has one replica"
+    without = replace(CLUSTER, features=replace(CLUSTER.features, finalized={ELR_FEATURE: 0}))
+    assert "min-isr-one" not in found(look(rows, without))
+    assert "min-isr-one" not in found(look([row("orders", 0), row("orders", 1, (1,))]))
+
+
+def test_producers_are_refused_by_the_partitions_own_replica_count() -> None:
+    """Seen on Kafka 4.4.0: `a` has one replica of partition 0 and three of partition 1, `b` the contrary."""
+    a = [row("a", 0, (1,)), row("a", 1, isr=(1,))]
+    b = [row("b", 0), row("b", 1, (1,), elr=(2, 3))]
+    assert found(look(a))["under-min-isr"].partitions == (1,)
+    assert "under-min-isr" not in found(look(b))
 
 
 @pytest.mark.parametrize(("replicas", "value"), [((1, 2, 3), 2), ((1, 2, 3, 4), 3)])

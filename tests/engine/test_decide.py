@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import ELR_4_0, ELR_4_3, KRAFT
-from kelr.engine import decide, effective_min_isr, situation_of
+from kelr.controller import ELR_4_0, ELR_4_3, KRAFT, isr_altered
+from kelr.engine import decide, situation_of
+from kelr.engine.case import case_of
 from kelr.model import (
     AdviceAction,
     Bounds,
@@ -303,10 +304,28 @@ def test_a_leader_on_a_dead_broker_is_not_healthy() -> None:
     assert situation_of(state, cluster_of(live=(2,), fenced=(1,)), 1) is Situation.LEADER_NOT_LIVE
 
 
-def test_min_isr_is_never_above_the_replication_factor() -> None:
-    assert effective_min_isr(4, 3) == 3
-    assert effective_min_isr(1, 3) == 1
-    assert effective_min_isr(None, 3) is None
+@pytest.mark.parametrize("first", [None, 1, 3])
+@pytest.mark.parametrize(
+    ("replicas", "min_isr", "situation"),
+    [((1,), 1, Situation.HEALTHY), ((1, 2, 3), 2, Situation.UNDER_MIN_ISR)],
+)
+def test_producers_are_refused_by_the_partitions_own_replica_count(
+    first: int | None, replicas: tuple[int, ...], min_isr: int, situation: Situation
+) -> None:
+    """Partition.effectiveMinIsr; whatever partition 0 has. Seen on Kafka 4.4.0 (docs/election-rules.md)."""
+    state = PartitionState("orders", 1, 1, 5, replicas, (1,), (), ())
+    snapshot = snapshot_of(state, cluster_of(live=(1,), fenced=(2, 3)))
+    decision = decide(replace(snapshot, first_partition_replicas={} if first is None else {"orders": first}), state)
+    assert (decision.min_isr, decision.situation) == (min_isr, situation)
+
+
+@pytest.mark.parametrize(("first", "elr"), [(1, ()), (3, (2,))])
+def test_the_controller_keeps_the_elr_by_the_replica_count_of_partition_0(first: int, elr: tuple[int, ...]) -> None:
+    """ReplicationControlManager.getTopicEffectiveMinIsr. Seen on Kafka 4.4.0 (docs/election-rules.md)."""
+    state = PartitionState("orders", 1, 1, 5, (1, 2), (1, 2), (), ())
+    snapshot = snapshot_of(state, cluster_of(live=(1,), fenced=(2,)))
+    case = case_of(replace(snapshot, first_partition_replicas={"orders": first}), state, ELR_4_3)
+    assert isr_altered(state, (1,), case.around).after.elr == elr
 
 
 @pytest.mark.parametrize(

@@ -260,14 +260,15 @@ def test_what_only_explanations_tell_of_a_log_is_not_in_its_pattern() -> None:
 
 
 @pytest.mark.parametrize("first", [None, 1, 3])
-def test_min_isr_counts_the_replicas_of_partition_0(first: int | None) -> None:
-    """Two replicas, one in sync, min ISR 2: healthy only where partition 0 has a single replica."""
+def test_the_controllers_min_isr_counts_the_replicas_of_partition_0(first: int | None) -> None:
+    """Two replicas, one in sync, min ISR 2; the last one fails, and is the only one that was left."""
     state = PartitionState("orders", 1, 1, 5, (1, 2), (1,), (), ())
     counts = {} if first is None else {"orders": first}
     snapshot = replace(snapshot_of(state, cluster_of(live=(1, 2))), first_partition_replicas=counts)
     (verdict,) = verdicts(snapshot)
     assert verdict == verdict_of(decide(snapshot, state))
-    assert verdict.situation is (Situation.HEALTHY if first == 1 else Situation.UNDER_MIN_ISR)
+    assert verdict.situation is Situation.UNDER_MIN_ISR
+    assert pattern_of(snapshot, state).pattern.first_partition_replicas == (first or 2)
 
 
 def test_rules_by_name_do_not_hide_that_elr_is_off() -> None:

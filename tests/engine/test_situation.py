@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from kelr.engine import effective_min_isr, situation_of
-from kelr.model import PartitionState, Situation
+from kelr.engine import situation_of
+from kelr.model import PartitionState, Situation, controller_min_isr, leader_min_isr
 from tests.engine.cases import cluster_of, leaderless
 
 NOBODY = leaderless()
@@ -65,5 +66,6 @@ def test_a_partition_with_a_leader(
     assert situation_of(state, cluster_of(live=live, fenced=tuple({1, 2, 3} - set(live))), min_isr) is situation
 
 
-def test_the_replica_count_caps_min_isr() -> None:
-    assert (effective_min_isr(2, 3), effective_min_isr(3, 1), effective_min_isr(None, 3)) == (2, 1, None)
+@pytest.mark.parametrize("capped", [leader_min_isr, controller_min_isr])
+def test_the_replica_count_caps_min_isr(capped: Callable[[int | None, int], int | None]) -> None:
+    assert (capped(2, 3), capped(3, 1), capped(None, 3)) == (2, 1, None)

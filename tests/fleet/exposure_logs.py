@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, ELECTIONS, PARTITION_STATES, Table
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import PartitionState, TopicPartition, leader_min_isr
 from kelr.replay.history import (
     ClusterEntry,
     ClusterEvent,
@@ -20,7 +20,7 @@ from kelr.replay.history import (
     PartitionSummary,
     Window,
 )
-from kelr.replay.history.causes import effective_min_isr
+from kelr.replay.history.causes import config_min_isr
 from kelr.replay.image import MIN_ISR
 from kelr.replay.records import At, RecordBatch
 
@@ -73,7 +73,8 @@ def told(cluster: str, batches: Sequence[RecordBatch]) -> Told:
         if before is not None:
             rows.append(state_row(cluster, before, at))
         if state is not None:
-            now[address] = Since(at, state, effective_min_isr(history.image, state.topic), cause)
+            wanted = config_min_isr(history.image, state.topic)
+            now[address] = Since(at, state, leader_min_isr(wanted, len(state.replicas)), cause)
 
     for entry in _entries(history, batches):
         if isinstance(entry, PartitionEntry):

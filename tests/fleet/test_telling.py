@@ -10,8 +10,9 @@ from hypothesis import given
 
 from kelr.fleet.tables import INGESTED
 from kelr.fleet.telling import KEPT_CONFIGS, HistoryBuilder, Told, tell
+from kelr.model import leader_min_isr
 from kelr.replay import records as rec
-from kelr.replay.history.causes import effective_min_isr
+from kelr.replay.history.causes import config_min_isr
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
 from tests.fleet.as_history import as_state, check_rows_are_entries, rows
 from tests.fleet.random_logs import BEGIN, DIRECTORIES, REPLICAS, TOPICS, checkpoint_of, logs, registered
@@ -61,7 +62,7 @@ def test_the_newest_rows_are_the_image_and_hold_its_min_isr(batches: list[rec.Re
     for key, state in expected.items():
         row = there[key]
         assert as_state({**row, "partition_epoch": state.partition_epoch}) == state
-        assert row["min_isr"] == effective_min_isr(image, state.topic)
+        assert row["min_isr"] == leader_min_isr(config_min_isr(image, state.topic), len(state.replicas))
     brokers = {row["broker"]: row for row in rows(told, "broker_events")}
     live = {broker for broker, row in brokers.items() if row["status"] != "unregistered"}
     assert live == image.brokers.keys()
@@ -115,10 +116,11 @@ def test_another_min_isr_makes_rows_of_partitions_that_did_not_change() -> None:
     assert [row["min_isr"] for row in states(tell(batches_of([write], [for_all])), partition=1)] == [2, 3]
 
 
-def test_fewer_replicas_of_partition_0_make_rows_of_the_others() -> None:
-    fewer = changed(0, replicas=(1,), isr=(1,))
-    made, resized = states(tell(batches_of([fewer])), partition=1)
-    assert (made["min_isr"], resized["min_isr"], resized["cause"]) == (2, 1, "reassignment")
+def test_fewer_replicas_of_partition_0_say_nothing_of_the_others() -> None:
+    """Producers are refused by each partition's own replica count (Partition.effectiveMinIsr)."""
+    told = list(tell(batches_of([changed(0, replicas=(1,), isr=(1,))])))
+    assert [row["min_isr"] for row in states(told)] == [2, 1]
+    assert [row["min_isr"] for row in states(told, partition=1)] == [2]
 
 
 def test_a_deleted_topic_ends_its_rows() -> None:

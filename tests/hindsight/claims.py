@@ -76,6 +76,7 @@ class Kind(StrEnum):
     ADVICE = "the advice, followed to the letter"
     RESCUED = "what rescues on the way leave lost"
     WHAT_IF = "a broker's failure or shutdown that is imagined"
+    SERVED = "whether producers with acks=all are served"
     OUTAGE = "how many partitions the loss of one or two brokers stops"
     CHECKUP = "what doctor finds of a partition, and foretells"
     REPORT = "who was affected by a report's looks, and for how long"

@@ -19,7 +19,7 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.outages.tally import Tally
 from kelr.engine.planning.fences import differences
 from kelr.engine.planning.lost import Lost
-from kelr.engine.situation import effective_min_isr, situation_of
+from kelr.engine.situation import situation_of
 from kelr.model import (
     Decision,
     ElectionType,
@@ -28,8 +28,10 @@ from kelr.model import (
     PartitionState,
     PlannedElection,
     ReplicaLog,
+    Situation,
     Snapshot,
     TopicPartition,
+    leader_min_isr,
 )
 from kelr.model.checkup import Finding
 from kelr.model.described import Described
@@ -65,6 +67,7 @@ def foretold(
     yield from _reports(world, sight, snapshot, decisions, truth)
     if not _calm(world):
         return
+    yield from _served(world, snapshot, decisions)
     going = _going(world)
     after = {gone: _without(world, gone) for size in (1, MOST_AT_ONCE) for gone in combinations(going, size)}
     knows = sight.knows_elr and sight.knows_configs and sight.lists_fenced and sight.knows_reassignments
@@ -74,6 +77,22 @@ def foretold(
             yield from _outages(world, snapshot, rules, gone, states)
     if sight.lists_fenced:
         yield from _findings(world, snapshot, {gone: states for (gone, *more), states in after.items() if not more})
+
+
+def _served(world: World, snapshot: Snapshot, decisions: Sequence[Decision]) -> Iterator[Judged]:
+    """Whether producers with acks=all are served, of each partition that has a leader."""
+    for decision in decisions:
+        if decision.situation not in {Situation.HEALTHY, Situation.UNDER_MIN_ISR}:
+            continue
+        address = TopicPartition(decision.topic, decision.partition)
+        claim = _claim(Kind.SERVED, snapshot, decision.situation, decision.summary, address)
+        _, produced = world.running.cluster.produce(address, 1, Acks.ALL)
+        if produced.error not in {"NONE", "NOT_ENOUGH_REPLICAS"}:
+            yield Judged(claim, Verdict.OPEN, produced.error)
+            continue
+        refused = decision.situation is Situation.UNDER_MIN_ISR
+        right = refused is (produced.error != "NONE")
+        yield Judged(claim, Verdict.RIGHT if right else Verdict.WRONG, produced.error)
 
 
 def _going(world: World) -> Sequence[int]:
@@ -120,8 +139,7 @@ def _leaderless(world: World, state: PartitionState, gone: Sequence[int] = ()) -
 
 
 def _under(world: World, state: PartitionState, gone: Sequence[int] = ()) -> bool:
-    enough = world.running.cluster.controller.min_isr(state.topic)
-    return not _leaderless(world, state, gone) and len(state.isr) < enough
+    return not _leaderless(world, state, gone) and world.refuses(state)
 
 
 # whatif.
@@ -222,9 +240,7 @@ def _any_live_one_is_elected(world: World, state: PartitionState, after: _After)
 _NOW = {
     catalogue.LEADERLESS: _leaderless,
     # Of those without a leader, too: doctor tells both.
-    catalogue.UNDER_MIN_ISR: lambda world, state: (
-        len(state.isr) < world.running.cluster.controller.min_isr(state.topic)
-    ),
+    catalogue.UNDER_MIN_ISR: lambda world, state: world.refuses(state),
     catalogue.REASSIGNMENT: lambda _, state: bool(state.adding or state.removing),
 }
 _FORETELL = {
@@ -235,10 +251,9 @@ _FORETELL = {
 
 
 def _described(snapshot: Snapshot, state: PartitionState) -> Described:
-    config, most = snapshot.configs[state.topic], snapshot.first_partition_replicas[state.topic]
-    min_isr = effective_min_isr(config.min_insync_replicas, most)
-    enough = most if min_isr is None and len(state.isr) >= most else min_isr
-    return Described(state, situation_of(state, snapshot.cluster, enough), min_isr, config, enough)
+    config = snapshot.configs[state.topic]
+    min_isr = leader_min_isr(config.min_insync_replicas, len(state.replicas))
+    return Described(state, situation_of(state, snapshot.cluster, min_isr), min_isr, config)
 
 
 # report.

@@ -130,7 +130,8 @@ class Moment:
     """Replicas whose brokers the controller counts in."""
     logs: Mapping[int, Log]
     """Those of failed directories left out."""
-    min_isr: int
+    refuses: bool
+    """Whether fewer are in sync than its leader asks for."""
 
 
 def moment_of(world: World, address: TopicPartition) -> Moment:
@@ -139,7 +140,7 @@ def moment_of(world: World, address: TopicPartition) -> Moment:
     failed = state.offline_replicas or ()
     logs = {replica: log for replica, log in _logs(world, address).items() if replica not in failed}
     live = frozenset(filter(controller.active, state.replicas))
-    return Moment(state, live, logs, controller.min_isr(address.topic))
+    return Moment(state, live, logs, world.refuses(state))
 
 
 def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPartition, Truth]:

@@ -110,7 +110,7 @@ PLAIN_SIGHT = Sight(frozenset(), frozenset(), frozenset(), frozenset())
 
 def random_incident(seed: int, rules: RuleSet) -> Incident:
     """The incident of this seed; each source of chance has its own, so that none depends on what another drew."""
-    setup = _setup(random.Random(f"{seed} setup"), rules)
+    setup = _uneven(random.Random(f"{seed} uneven"), _setup(random.Random(f"{seed} setup"), rules))
     sight = _sight(random.Random(f"{seed} sight"), setup)
     chance = random.Random(f"{seed} deeds")
     if chance.random() < _PLOTTED:
@@ -138,6 +138,19 @@ def _setup(chance: random.Random, rules: RuleSet) -> Setup:
         min_isr = chance.choice((2, 2, 2, 1, 3, factor, factor + 1))
         topics.append(Topic(name, assignment, min_isr, chance.random() < 0.08, chance.random() < 0.15))
     return Setup(rules, brokers, tuple(topics))
+
+
+def _uneven(chance: random.Random, setup: Setup) -> Setup:
+    """Some topics have another partition, with fewer or more replicas: as in the midst of raising them one by one."""
+    topics = []
+    for topic in setup.topics:
+        if chance.random() < _UNEVEN:
+            first = len(topic.assignment[0])
+            count = chance.choice([one for one in range(1, min(len(setup.brokers), 4) + 1) if one != first])
+            other = tuple(chance.sample(setup.brokers, count))
+            topic = replace(topic, assignment=(*topic.assignment, other))  # noqa: PLW2901
+        topics.append(topic)
+    return replace(setup, topics=tuple(topics))
 
 
 def _sight(chance: random.Random, setup: Setup) -> Sight:
@@ -254,6 +267,8 @@ def _deed(
 
 _PLOTTED = 0.25
 """Share of the incidents that have one."""
+_UNEVEN = 0.25
+"""Share of the topics whose partitions have different replica counts, where there is no plot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -523,8 +523,8 @@ def _troubles(case: Case, planned: PlannedElection, moment: Moment) -> Mapping[C
     if leader != planned.elect and (kept - own or planned.elect not in moment.state.isr):
         found[Check.LEADER] = f"{_who(leader)} without {len(kept - own)} records of {planned.elect}"
     out = sorted(moment.live - {*moment.state.isr})
-    if out or len(moment.state.isr) < moment.min_isr:
-        found[Check.ISR] = f"{out} are live and not in sync; min ISR is {moment.min_isr}"
+    if out or moment.refuses:
+        found[Check.ISR] = f"{out} are live and not in sync; in sync are {moment.state.isr}"
     others = [replica for replica in sorted(moment.live) if replica != leader and replica in moment.logs]
     more = {replica: set(moment.logs[replica].values()) - own - case.truth.deleted for replica in others}
     if any(more.values()):

@@ -12,7 +12,6 @@ from kelr.engine.logs import segments
 from kelr.engine.planning.saved import BeforeElection, saved_of
 from kelr.engine.planning.seen import Seen as AfterElection
 from kelr.engine.planning.verification import findings
-from kelr.engine.situation import effective_min_isr
 from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.engine.what_if.imagine import imagine
 from kelr.model import (
@@ -31,6 +30,7 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
     Unplanned,
+    leader_min_isr,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 from tests.hindsight.claims import (
@@ -301,7 +301,7 @@ def seen_after(snapshot: Snapshot, planned: PlannedElection) -> AfterElection:
     return AfterElection(
         state,
         snapshot.cluster.live,
-        effective_min_isr(config.min_insync_replicas, snapshot.first_partition_replicas[planned.topic]),
+        leader_min_isr(config.min_insync_replicas, len(state.replicas)),
         config.error,
         logs,
         next(iter(marks), None),

@@ -18,7 +18,7 @@ _PLAN = (Kind.PLANNED, Kind.CONSENT, Kind.REFUSED, Kind.NOT_NEEDED, *_LOSS)
 JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "engine/advice/": _ADVICE,
     "engine/advice/damage.py": (Kind.OPEN_TRANSACTION, Kind.LOST_MARKER),
-    "engine/decide.py": (Kind.BY_ITSELF, Kind.WAITS_FOR, Kind.NOBODY_RETURNS, *_ADVICE),
+    "engine/decide.py": (Kind.BY_ITSELF, Kind.SERVED, Kind.WAITS_FOR, Kind.NOBODY_RETURNS, *_ADVICE),
     "engine/candidates.py": _LOSS,
     "engine/case.py": (Kind.RETURN,),
     "engine/elections.py": (Kind.WINNER, *_LOSS),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kelr.controller import RULE_SETS, broker_returns, events, rule_set
+from kelr.engine.case import Case
 from kelr.engine.decide import decide_all
 from kelr.engine.outages.standing import Standing
 from kelr.engine.planning.lost import Lost
@@ -348,9 +349,14 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
         Kind.OUTAGE,
     ),
     "nobody is under min ISR": (
-        "kelr.engine.checkup.topics._under_min_isr",
-        lambda _: False,
+        "kelr.model.described.Described.under_min_isr",
+        property(lambda _: False),
         Kind.CHECKUP,
+    ),
+    "producers are refused by the replica count of partition 0": (
+        "kelr.engine.case.Case",
+        lambda **told: Case(**{**told, "min_isr": told["controller_min_isr"]}),
+        Kind.SERVED,
     ),
     "nobody truncates": ("kelr.engine.loss._truncations", lambda *_: (), Kind.TRUNCATION),
     "every mark is of a clean shutdown": (

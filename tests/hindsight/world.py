@@ -35,6 +35,11 @@ class Topic:
     unclean: bool = False
     compacted: bool = False
 
+    def evenly(self) -> tuple[tuple[int, ...], ...]:
+        """The assignment that it is created with: Kafka takes none with different replica counts, so that a
+        reassignment adds the rest."""
+        return tuple(replicas[: min(map(len, self.assignment))] for replicas in self.assignment)
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -115,6 +120,13 @@ class World:
         """Brokers that the controller does not count in, whether their process runs or not."""
         controller = self.running.cluster.controller
         return frozenset(broker for broker in self.setup.brokers if not controller.active(broker)) | self.down
+
+    def refuses(self, state: PartitionState) -> bool:
+        """Whether producers with acks=all are refused of a partition in this state, if it is led: by its own replica
+        count (Partition.effectiveMinIsr)."""
+        return len(state.isr) < min(
+            self.running.cluster.controller.config(state.topic).min_isr or 1, len(state.replicas)
+        )
 
     def crashed(self, broker: int) -> bool:
         """Whether the broker's next registration counts as unclean, for want of a mark on its disk or of the epoch."""
@@ -327,13 +339,19 @@ def created(setup: Setup) -> World:
         started(state, setup.brokers), controller=CONTROLLER, timing=Timing(SESSION_MS, SESSION_MS, flush_ms=None)
     )
     for topic in setup.topics:
-        running.ask(events.TopicCreated(topic.name, topic.assignment))
+        running.ask(events.TopicCreated(topic.name, topic.evenly()))
         running.ask(events.ConfigWritten(topic.name, topic.min_isr, topic.unclean or None))
     world = World(setup, running)
     for address, partition in running.cluster.controller.partitions.items():
         if partition.leader is not None:
             world.led[partition.leader, address] = partition.leader_epoch
-    return _watched(world)
+    _watched(world)
+    for topic in setup.topics:
+        for number, (made, wanted) in enumerate(zip(topic.evenly(), topic.assignment, strict=True)):
+            if made != wanted:
+                running.ask(events.Reassigned(TopicPartition(topic.name, number), wanted))
+                world.wait()
+    return world
 
 
 def _watched(world: World) -> World:

@@ -133,8 +133,7 @@ class Judge:
             if state is None or leader is None:
                 continue
             held, left = records.held(at, leader), told.result.left.get(at)
-            least = min(cluster.now.controller.min_isr(at.topic), len(state.replicas))
-            if left and len(state.isr) >= least:
+            if left and len(state.isr) >= cluster.now.controller.leader_min_isr(state):
                 self.say(f"{told.process.name} does not replay {at} in the end: {left}")
             for value in sorted(values):
                 if held[value] != 1 and not (left and not held[value]):

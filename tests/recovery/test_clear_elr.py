@@ -216,6 +216,15 @@ def test_producers_of_another_partition_are_told(tmp_path: Path) -> None:
     assert _hold(world, tmp_path).good
 
 
+def test_a_partition_without_more_replicas_refuses_no_producer(tmp_path: Path) -> None:
+    """One more than min.insync.replicas is more than it has replicas: its leader asks for no more than those."""
+    world = leaderless(own=2)
+    well = replace(world.state(3), replicas=(2, 3), leader=2, isr=(2, 3), elr=(), last_known_elr=(), leader_epoch=9)
+    world.cluster = world.cluster.placed(well)
+    assert _price(world).producers == "Producers see nothing: no partition with a leader is at min ISR."
+    assert _hold(world, tmp_path).good
+
+
 def test_a_clean_candidate_is_thrown_away_only_with_force(tmp_path: Path) -> None:
     world = leaderless()
     with pytest.raises(RefusedError, match="clearing throws that away"):

@@ -8,7 +8,7 @@ from random import Random
 from kelr.controller import ELR_4_3, Circumstances, RuleSet
 from kelr.model import PartitionState, TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.history.causes import effective_min_isr, unclean_allowed
+from kelr.replay.history.causes import min_isr_of_controller, unclean_allowed
 from kelr.replay.image import MetadataImage
 from kelr.replay.records import BrokerMoved, BrokerOnRecord, PartitionMoved
 from tests.controller import histories
@@ -79,7 +79,7 @@ def of_metadata_log(batches: Iterable[rec.RecordBatch], rules: RuleSet = ELR_4_3
 def _around(
     image: MetadataImage, brokers: Mapping[int, BrokerOnRecord], partition: PartitionState, rules: RuleSet
 ) -> Circumstances | None:
-    min_isr = effective_min_isr(image, partition.topic)
+    min_isr = min_isr_of_controller(image, partition.topic)
     if min_isr is None or not image.features.get("eligible.leader.replicas.version"):
         return None
     live = frozenset(broker for broker, on_record in brokers.items() if on_record.active)

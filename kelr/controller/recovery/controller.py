@@ -159,7 +159,7 @@ def recovery_metrics(state: ControllerState, manager: RecoveryManager) -> Recove
     """The metrics at this moment."""
     partitions = state.partitions.values()
     return RecoveryMetrics(
-        global_under_min_isr_partition_count=sum(len(one.isr) < state.min_isr(one.topic) for one in partitions),
+        global_under_min_isr_partition_count=sum(len(one.isr) < state.leader_min_isr(one) for one in partitions),
         electable_replicas_count=sum(map(electable_replicas_count, partitions)),
         unclean_recovery_partitions_count=len(manager.tasks),
         manual_leader_election_required_partition_count=sum(

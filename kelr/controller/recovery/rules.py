@@ -113,7 +113,7 @@ def recovery_quorum(partition: PartitionState, min_isr: int | None) -> tuple[int
     rules ELR may have been off, or min ISR raised. The same where one is recorded that is no replica any more.
 
     Args:
-        min_isr: the effective min ISR; None where it is not known.
+        min_isr: the one that the leader goes by (`leader_min_isr`); None where it is not known.
     """
     named, members = _named(partition)
     whole = min_isr is not None and len(members) >= min_isr and len(members) == len(named)

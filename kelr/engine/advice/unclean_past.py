@@ -275,9 +275,11 @@ def _unclean_election(case: Case, unread: Sequence[int]) -> tuple[str, tuple[int
     if behind:
         return "By the metadata log an unclean election has given records up", behind
     in_place = {*case.state.isr, *case.elr}
-    if case.rules.elr and case.state.elr is not None and case.min_isr is not None and len(in_place) < case.min_isr:
-        # Whoever leaves an ISR below min ISR goes to the ELR (PartitionChangeBuilder.maybePopulateTargetElr). Besides
-        # an unclean election only an unclean restart of a member, and a write of min.insync.replicas, take it out.
+    met = case.controller_min_isr is None or len(in_place) >= case.controller_min_isr
+    if case.rules.elr and case.state.elr is not None and not met and len(in_place) < (case.min_isr or 0):
+        # Whoever leaves an ISR below the controller's min ISR goes to the ELR
+        # (PartitionChangeBuilder.maybePopulateTargetElr). Besides an unclean election only an unclean restart of a
+        # member, and a write of min.insync.replicas, take it out.
         why = (
             f"ISR {ids(case.state.isr)} and ELR {ids(case.elr)} have together fewer members than min ISR"
             f" ({case.min_isr}), as after an unclean election"

@@ -79,6 +79,8 @@ class TopicSeen:
     partitions: int = 0
     troubled: int = 0
     """Partitions that are not healthy, or of which that is not known."""
+    first: int | None = None
+    """The replica count of partition 0."""
     least: int | None = None
     """The smallest replica count above 1."""
     found: dict[of.Check, list[int]] = field(default_factory=dict)
@@ -210,13 +212,19 @@ def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Findin
 
 
 def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    if (topic.config.min_insync_replicas or 0) > 1:
+        return of.MIN_ISR_ONE.finding(
+            f"the controller goes by min ISR 1 for {topic.name}: partition 0 has one replica",
+            why=f"it keeps the ELR of all partitions by that one's count, and {_NO_ELR}; producers are refused by each"
+            " partition's own count",
+            topic=topic.name,
+            partitions=numbers,
+            caution="give partition 0 more replicas",
+        )
     source = topic.config.min_insync_replicas_source
     what = f"min ISR is 1 for {topic.name} ({_where(source)})"
     command: Command | None = None
-    if (topic.config.min_insync_replicas or 0) > 1:
-        what = f"min ISR is 1 for {topic.name}: its partition 0 has one replica, and that one's count is what counts"
-        caution = "give partition 0 more replicas"
-    elif (topic.least or 0) < WANTED_REPLICAS:
+    if (topic.least or 0) < WANTED_REPLICAS:
         caution = "with min ISR 2 and two replicas a single broker stops producers: give it a third replica first"
     elif goes_by_default(topic):
         caution = "the value is the cluster's: what is said of all topics without a value of their own has the command"
@@ -236,13 +244,15 @@ def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Fi
     )
 
 
+_NO_ELR = (
+    "its ELR never holds more than the last one in sync, since replicas go into it only while the ISR is below min ISR"
+)
+
+
 def _min_isr_one_why(about: About) -> str:
     if not about.elr:
         return of.MIN_ISR_ONE.why
-    return (
-        f"{of.MIN_ISR_ONE.why}; and its ELR never holds more than the last one in sync, since replicas go into it only"
-        " while the ISR is below min ISR"
-    )
+    return f"{of.MIN_ISR_ONE.why}; and {_NO_ELR}"
 
 
 def _min_isr_is_rf(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
@@ -457,7 +467,11 @@ class TopicChecks:
         count = len(_target(row))
         if count > 1 and (topic.least is None or count < topic.least):
             topic.least = count
+        if number == 0:
+            topic.first = len(row.state.replicas)
         fails, unknown = judged
+        if self._has_no_elr(topic, count):
+            fails = (*fails, of.MIN_ISR_ONE)
         topic.unknown.update(unknown)
         for check in fails:
             topic.found.setdefault(check, []).append(number)
@@ -467,6 +481,12 @@ class TopicChecks:
                 offline = row.state.offline_replicas or ()
                 topic.behind.update((one, one in offline) for one in _out_of_sync(row))
                 topic.at_min_isr += len(row.state.isr) == row.min_isr
+
+    def _has_no_elr(self, topic: TopicSeen, replicas: int) -> bool:
+        """Whether partition 0 has one replica, so that the controller keeps no ELR for a partition that has more."""
+        above_one = (topic.config.min_insync_replicas or 0) > 1
+        counts = self.about.elr is True and of.MIN_ISR_ONE.id in self._wanted
+        return counts and above_one and topic.first == 1 and replicas > 1
 
     def in_one_rack(self, row: Described) -> bool:
         """Whether all replicas are in one rack although there are more."""
@@ -502,10 +522,8 @@ class TopicChecks:
 FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.LEADERLESS: lambda row, _: row.situation not in _LED or row.state.leader is None,
     # Those without a leader too: that they have one trouble more is no reason to say that they have not this one.
-    of.UNDER_MIN_ISR: lambda row, _: _under_min_isr(row),
-    of.UNDER_REPLICATED: lambda row, _: (
-        row.situation is Situation.HEALTHY and not _under_min_isr(row) and bool(_out_of_sync(row))
-    ),
+    of.UNDER_MIN_ISR: lambda row, _: row.under_min_isr is True,
+    of.UNDER_REPLICATED: lambda row, _: row.situation is Situation.HEALTHY and bool(_out_of_sync(row)),
     of.UNCLEAN_ELECTION: lambda row, checks: checks.about.loses_by_itself(row.config) is True,
     of.MIN_ISR_ONE: lambda row, _: row.min_isr == 1 and len(_target(row)) > 1,
     of.MIN_ISR_IS_RF: lambda row, _: row.min_isr is not None and row.min_isr >= len(_target(row)) > 1,
@@ -517,11 +535,6 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.REASSIGNMENT: lambda row, _: bool(row.state.adding or row.state.removing),
 }
 """What each check asks of a partition."""
-
-
-def _under_min_isr(row: Described) -> bool:
-    enough = row.min_isr if row.enough is None else row.enough
-    return enough is not None and len(row.state.isr) < enough
 
 
 def _out_of_sync(row: Described) -> tuple[int, ...]:

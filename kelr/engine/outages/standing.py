@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import IntFlag
 
 from kelr.controller import ControllerState
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import PartitionState
 
 
 class Standing(IntFlag):
@@ -24,9 +24,9 @@ class Standing(IntFlag):
     ELR_ONLY = 1 << 6
     """Nobody leads, the ISR is empty, and the ELR is not: only members of the ELR may lead cleanly."""
     UNDER_MIN_ISR = 1 << 5
-    """It is led, and fewer are in sync than the effective min ISR: acks=all is refused."""
+    """It is led, and fewer are in sync than its leader's min ISR: acks=all is refused."""
     MIN_ISR_UNKNOWN = 1 << 4
-    """It is led, not all that min ISR could ask for are in sync, and min.insync.replicas is not known."""
+    """It is led, not all replicas are in sync, and min.insync.replicas is not known."""
     LAST_REPLICA = 1 << 3
     """It is led, and of several replicas one alone is in sync: the next failure stops it."""
     LEADER_MOVES = 1 << 2
@@ -71,19 +71,13 @@ def standing_of(
     found = Standing(0)
     in_sync = [replica for replica in partition.isr if state.active(replica)]
     if partition.topic not in state.min_isr_unknown:
-        if len(partition.isr) < state.min_isr(partition.topic):
+        if len(partition.isr) < state.leader_min_isr(partition):
             found |= Standing.UNDER_MIN_ISR
-    elif len(partition.isr) < most_in_sync(state, partition):
+    elif len(partition.isr) < len(partition.replicas):
         found |= Standing.MIN_ISR_UNKNOWN
     if len(in_sync) == 1 and len(partition.replicas) > 1:
         found |= Standing.LAST_REPLICA
     return found
-
-
-def most_in_sync(state: ControllerState, partition: PartitionState) -> int:
-    """So many in sync are enough whatever min.insync.replicas is: the replica count of partition 0."""
-    first = state.partitions.get(TopicPartition(partition.topic, 0))
-    return state.first_partition_replicas.get(partition.topic, 0) if first is None else len(first.replicas)
 
 
 def _without_leader(

@@ -20,7 +20,7 @@ class Seen:
     live: frozenset[int] = frozenset()
     """Brokers that are registered and not fenced."""
     min_isr: int | None = None
-    """Effective min ISR; None where it is not known."""
+    """The one that the leader goes by; None where it is not known."""
     config_error: str | None = None
     """Why the topic's configs could not be read; None where they were."""
     logs: tuple[LogAnswer, ...] = ()

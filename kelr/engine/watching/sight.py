@@ -15,7 +15,7 @@ class Watched:
     state: PartitionState
     situation: Situation
     min_isr: int | None = None
-    """The effective min ISR; None where it is not known."""
+    """The one that the leader goes by; None where it is not known."""
     waits_for: tuple[int, ...] = ()
     """`Decision.waits_for`, of a partition without a leader."""
     awaits: str = ""
@@ -44,7 +44,7 @@ class Counts:
     unsafe: int = 0
     """Led, and under min ISR."""
     under_min_isr: int = 0
-    """Fewer in sync than the effective min ISR, leaderless or not."""
+    """Fewer in sync than min ISR, leaderless or not."""
     not_known: int = 0
     """In a situation that the cluster does not tell."""
     catching_up: int = 0

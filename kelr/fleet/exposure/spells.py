@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 MIN_ISR_UNKNOWN = "min-isr-unknown"
 PARTITION = ("cluster", "topic", "partition")
-_ENOUGH = "array_size(isr) >= first_replicas"
-"""So many in sync are enough whatever min.insync.replicas is: the effective one is at most the replica count of
-partition 0 (ReplicationControlManager.getTopicEffectiveMinIsr)."""
+_ENOUGH = "array_size(isr) >= array_size(replicas)"
+"""So many in sync are enough whatever min.insync.replicas is (`leader_min_isr`)."""
 FLAGS = {
     str(Trouble.LEADERLESS): "leader is null",
     str(Trouble.UNDER_MIN_ISR): "leader is not null and"
@@ -52,15 +51,14 @@ def pieces(states: DataFrame, facts: Facts) -> DataFrame:
         ``untold`` (when it began is not known); ``missing`` (replicas that were not in sync); and ``flags``, an array
         of (trouble, flag).
     """
-    known = facts.min_isr_known
-    found = [_of_logs(facts.of_logs(states), known=known)] if facts.logged or not facts.observed else []
+    found = [_of_logs(facts.of_logs(states))] if facts.logged or not facts.observed else []
     if facts.observed:
-        found.append(_of_snapshots(facts.of_snapshots(states), known=known))
+        found.append(_of_snapshots(facts.of_snapshots(states)))
     return found[0] if len(found) == 1 else found[0].unionByName(found[1])
 
 
-def _of_logs(rows: DataFrame, *, known: bool) -> DataFrame:
-    told = _with_first_replicas(rows, f"({_TROUBLED}) or {_BACKWARDS} or {_UNTOLD}", known=known)
+def _of_logs(rows: DataFrame) -> DataFrame:
+    told = rows.where(f"({_TROUBLED}) or {_BACKWARDS} or {_UNTOLD}")
     return told.select(
         *PARTITION,
         "topic_id",
@@ -74,12 +72,12 @@ def _of_logs(rows: DataFrame, *, known: bool) -> DataFrame:
     )
 
 
-def _of_snapshots(rows: DataFrame, *, known: bool) -> DataFrame:
+def _of_snapshots(rows: DataFrame) -> DataFrame:
     """A snapshot tells of one moment. Between two, what both show holds, and nothing is known where they differ."""
     order = Window.partitionBy(*PARTITION).orderBy("valid_from")
     after = sf.lead(sf.struct("valid_from", *_AGREE)).over(order)
     same = " and ".join(["after.valid_from <=> valid_to", *(f"after.{column} <=> {column}" for column in _AGREE)])
-    seen = _with_first_replicas(rows.withColumn("after", after), "true", known=known).select(
+    seen = rows.withColumn("after", after).select(
         *PARTITION,
         "topic_id",
         sf.expr("unix_micros(valid_from)").alias("seen"),
@@ -119,17 +117,6 @@ def _of_snapshots(rows: DataFrame, *, known: bool) -> DataFrame:
         sf.col("piece.missing"),
         sf.col("piece.flags"),
     )
-
-
-def _with_first_replicas(rows: DataFrame, kept: str, *, known: bool) -> DataFrame:
-    """The rows to keep, with the largest replica count of partition 0 where min ISR is not known."""
-    none = sf.expr("cast(null as int)").alias("first_replicas")
-    found = rows.select("*", none).where(kept)
-    if known:
-        return found
-    first = rows.where("partition = 0 and min_isr is null").groupBy("cluster", "topic")
-    counts = first.agg(sf.expr("max(array_size(replicas))").alias("first_replicas"))
-    return found.drop("first_replicas").join(counts, ["cluster", "topic"], "left")
 
 
 def _flags() -> Column:

@@ -81,13 +81,11 @@ class Facts:
         frame: cluster, ``end`` (microseconds: where the window or the record ends), ``racks`` (broker to rack).
         logged: the clusters with a metadata log: whatever snapshots of them there are tell nothing more.
         observed: those with snapshots alone.
-        min_isr_known: whether it is at any time of any partition.
     """
 
     frame: DataFrame
     logged: tuple[str, ...]
     observed: tuple[str, ...]
-    min_isr_known: bool
 
     def of_logs(self, states: DataFrame) -> DataFrame:
         """The states that metadata logs tell."""
@@ -112,7 +110,6 @@ def facts(lake: Lake, wanted: Wanted, states: DataFrame) -> Facts:
     newest = "max(unix_micros(coalesce(greatest(valid_from, valid_to), valid_from)))"
     seen = states.groupBy("cluster").agg(
         sf.expr("bool_or(source = 'log')").alias("logged"),
-        sf.expr("bool_and(min_isr is not null)").alias("min_isr_known"),
         sf.expr(f"{newest} filter (where source = 'log')").alias("seen"),
         sf.expr(f"{newest} filter (where source = 'snapshot')").alias("observed"),
     )
@@ -120,17 +117,16 @@ def facts(lake: Lake, wanted: Wanted, states: DataFrame) -> Facts:
     end = sf.when(sf.col("logged"), sf.coalesce("told", "seen")).otherwise(sf.col("observed"))
     if wanted.until_ms is not None:
         end = sf.least(end, sf.lit(wanted.until_ms * _MICROS))
-    found = known.select("cluster", end.alias("end"), "racks", "logged", "min_isr_known")
+    found = known.select("cluster", end.alias("end"), "racks", "logged")
     if wanted.since_ms is not None:
         found = found.where(sf.col("end") >= sf.lit(wanted.since_ms * _MICROS))
     # As many rows as there are clusters, which several queries need.
     rows = sorted(found.collect(), key=lambda row: str(row["cluster"]))
-    frame = lake.spark.createDataFrame(rows, found.schema).drop("logged", "min_isr_known")
+    frame = lake.spark.createDataFrame(rows, found.schema).drop("logged")
     return Facts(
         frame,
         tuple(row["cluster"] for row in rows if row["logged"]),
         tuple(row["cluster"] for row in rows if not row["logged"]),
-        all(row["min_isr_known"] for row in rows),
     )
 
 

@@ -16,7 +16,7 @@ from kelr.fleet.generate.log import MetadataLog
 from kelr.fleet.generate.plan import MINUTE_MS, ClusterPlan, NewTopic, cluster_min_isr, made_id, racks_of, voters_of
 from kelr.fleet.generate.steps import STAND_IN, Form, Held, Partition, Settings, Steps, Topic, Written
 from kelr.fleet.generate.truth import Happening, Truth, UncleanElection
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState, ReplicaLog
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState, ReplicaLog, leader_min_isr
 from kelr.replay import records as rec
 from kelr.replay.image import BROKER, MIN_ISR, TOPIC, UNCLEAN
 from kelr.sources.metadata_log.writing import NO_OP_VALUE, encode
@@ -96,7 +96,9 @@ class LogEnds:
 
     def _grow(self, partition: Partition, grown: _Grown, now_ms: int) -> None:
         form, settings = partition.form, partition.topic.settings
-        if form.leader is not None and len(form.isr) >= min(settings.min_isr, settings.first_replicas):
+        if form.leader is not None and len(form.isr) >= (
+            leader_min_isr(settings.min_isr, len(form.state.replicas)) or 1
+        ):
             more = partition.topic.records_a_minute * (now_ms - grown.since_ms) // MINUTE_MS
             if more:
                 grown.end += more

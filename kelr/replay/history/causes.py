@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.controller import RecoveryStrategy, kip966_strategy, strategy_named
-from kelr.model import ELR_FEATURE, RECOVERY_FEATURE, PartitionState, TopicPartition
+from kelr.model import ELR_FEATURE, RECOVERY_FEATURE, PartitionState, TopicPartition, controller_min_isr
 from kelr.replay.history.entries import ElectedAs, ReassignmentStep, Restart
 from kelr.replay.image import BROKER, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
 from kelr.replay.records import BrokerMoved, PartitionMoved
 
-# The effective min ISR as the metadata log has it.
+# Min ISR as the metadata log has it.
 
 
 MATTERS = frozenset({MIN_ISR, UNCLEAN, STRATEGY})
@@ -25,23 +25,23 @@ def written_config(image: MetadataImage, topic: str, key: str) -> str | None:
     return own if own is not None else image.config(BROKER, "", key)
 
 
-def effective_min_isr(image: MetadataImage, topic: str) -> int | None:
-    """min(min.insync.replicas, replica count of partition 0); None where the config is not on record.
+def config_min_isr(image: MetadataImage, topic: str) -> int | None:
+    """The topic's min.insync.replicas; None where it is not on record.
 
     With ELR on, the cluster-wide value is always on record (ConfigurationControlManager.maybeGenerateElrSafetyRecords).
-
-    Source: ReplicationControlManager.getTopicEffectiveMinIsr.
     """
     text = written_config(image, topic, MIN_ISR)
-    topic_id = image.names.get(topic)
-    if text is None or topic_id is None:
-        return None
     try:
-        wanted = int(text)
+        return None if text is None else int(text)
     except ValueError:
         return None
-    first = image.topics[topic_id].partitions.get(0)
-    return None if first is None else min(wanted, len(first.replicas))
+
+
+def min_isr_of_controller(image: MetadataImage, topic: str) -> int | None:
+    """The min ISR that the controller keeps the topic's ELRs by; None where that is not on record."""
+    topic_id = image.names.get(topic)
+    first = None if topic_id is None else image.topics[topic_id].partitions.get(0)
+    return None if first is None else controller_min_isr(config_min_isr(image, topic), len(first.replicas))
 
 
 def unclean_allowed(image: MetadataImage, topic: str) -> bool | None:
@@ -259,7 +259,7 @@ def _shown_by(move: PartitionMoved, broker: int, image: MetadataImage) -> Restar
         return None
     if broker in (after.elr or ()):
         return Restart.CLEAN
-    min_isr = effective_min_isr(image, after.topic)
+    min_isr = min_isr_of_controller(image, after.topic)
     below = min_isr is not None and len(after.isr) < min_isr
     return Restart.UNCLEAN if below and not after.recovering else None
 

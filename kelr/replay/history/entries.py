@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import PartitionState, TopicPartition, leader_min_isr
 from kelr.replay.records import At, BrokerOnRecord
 
 
@@ -317,6 +317,7 @@ class PartitionSummary:
 
 
 MinIsrOf = Callable[[str], int | None]
+"""min.insync.replicas of a topic, by its name."""
 
 
 class Summaries:
@@ -363,7 +364,7 @@ class Summaries:
             yield summary
 
     def _look(self, address: TopicPartition, state: PartitionState | None, at_ms: int) -> PartitionSummary | None:
-        min_isr = None if state is None else self._min_isr_of(address.topic)
+        min_isr = None if state is None else leader_min_isr(self._min_isr_of(address.topic), len(state.replicas))
         now = set() if state is None else set(_troubles(state, min_isr))
         summary = self._found.get(address)
         if summary is None:

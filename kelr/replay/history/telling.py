@@ -10,7 +10,7 @@ from kelr.replay import records as rec
 from kelr.replay.history.attribution import FULL_BATCH, Attribution, Told
 from kelr.replay.history.causes import (
     MATTERS,
-    effective_min_isr,
+    config_min_isr,
     elected_as,
     has_recovery_manager,
     is_registration,
@@ -200,7 +200,7 @@ class History:
         self._attribution = Attribution(self.image, interest.partitions if interest.named else None)
         self._interest, self._window = interest, window
         self._summaries = (
-            Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all) if summaries else None
+            Summaries(lambda topic: config_min_isr(self.image, topic), keep_all=keep_all) if summaries else None
         )
         self._begun = carried is not None
         self._memory = Memory(Carried() if carried is None else carried)

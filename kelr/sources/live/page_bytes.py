@@ -117,16 +117,9 @@ def _skipping_none(replicas: int) -> Skipping:
 
 
 class Skip:
-    """An `Unwanted` for bytes.
-
-    Args:
-        carried: the topic that the page before ended in, and how many replicas its partition 0 has; None where that is
-            not known.
-    """
+    """An `Unwanted` for bytes."""
 
     def __init__(self, unwanted: Unwanted) -> None:
-        self.as_many_as_first = unwanted.as_many_as_first
-        self.carried: tuple[str, int | None] | None = None
         self._looks = [
             LookBytes(
                 leader=ANY if look.leader_in is None else one_of(look.leader_in),
@@ -222,12 +215,10 @@ def _topic(data: bytes, at: int, skip: Skip | None) -> tuple[TopicBytes, int]:
 def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip | None) -> int:
     if left and data[at + 2 : at + 6] == b"\x00\x00\x00\x00":
         topic.first_replicas = uvarint(data, at + HEAD.size)[0] - 1
-    least = _least_replicas(topic, skip)
     whole = left > 1
     while left:
         replicas = data[at + HEAD.size] - 1
-        passes = skip is not None and least is not None and replicas >= least
-        how = skip.partitions_with(replicas) if skip is not None and passes else _skipping_none(replicas)
+        how = _skipping_none(replicas) if skip is None else skip.partitions_with(replicas)
         count = left if whole and any(one.holds(data, at, left) for one in how.alike) else 0
         if whole and not count and how.loose is not None:
             behind = how.loose.behind_all(data, at, left)
@@ -241,7 +232,7 @@ def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip |
             count = 0 if matched is None else (matched.end() - at) // regular_size(replicas)
         if count:
             end = at + count * regular_size(replicas)
-            if passes:
+            if skip is not None:
                 topic.left_out += count
             else:
                 topic.pieces.append(Piece(at, end, count))
@@ -268,15 +259,6 @@ def _read_several(data: bytes, at: int, left: int, topic: TopicBytes, several: S
     end = _behind_one(data, at)
     topic.pieces.append(Piece(at, end, 0))
     return end, left - 1
-
-
-def _least_replicas(topic: TopicBytes, skip: Skip | None) -> int | None:
-    """How many replicas a partition of the topic needs to be passed over; None where none may be."""
-    if skip is None or not skip.as_many_as_first:
-        return 0
-    if topic.first_replicas is None and skip.carried is not None and skip.carried[0] == topic.name:
-        return skip.carried[1]
-    return topic.first_replicas
 
 
 def _behind_one(data: bytes, at: int) -> int:

@@ -17,7 +17,7 @@ from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.decode import Described, Kinds, described_partitions, kinds_of, metadata_partitions
 from kelr.sources.live.failures import RETRIABLE, UNKNOWN_TOPIC
-from kelr.sources.live.page_bytes import PageBytes, Skip
+from kelr.sources.live.page_bytes import Skip
 from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.transport import Failure, Message
 from kelr.sources.paging import DEFAULT_PAGE_SIZE, NamedTracker
@@ -74,8 +74,6 @@ class Reader:
         if isinstance(answer, Failure):
             # A broker of an older version in a cluster that is being upgraded, or behind a proxy.
             return self._from_metadata(topics, cursor)
-        if skip is not None:
-            _carry(skip, answer)
         return described_partitions(answer, self._kinds, self._reassignments)
 
     def ask_ahead(self, topics: Sequence[str], cursor: TopicPartition, limit: int) -> None:
@@ -98,17 +96,6 @@ class Reader:
         kept = tuple(partition for partition in described.partitions if partition.address >= cursor)
         first = {topic: n for topic, n in described.first_replicas.items() if TopicPartition(topic, 0) >= cursor}
         return Described(kept, described.errors, topics=topics_of(kept), first_replicas=first)
-
-
-def _carry(skip: Skip, page: PageBytes) -> None:
-    """A topic may go on in the next page, which then does not begin with its partition 0."""
-    last = page.topics[-1] if page.topics else None
-    if last is not None and last.name is not None and not (last.first_replicas is None and _carried(skip, last.name)):
-        skip.carried = (last.name, last.first_replicas)
-
-
-def _carried(skip: Skip, topic: str) -> bool:
-    return skip.carried is not None and skip.carried[0] == topic
 
 
 def allows_leaving_out(selection: Selection) -> bool:
@@ -208,7 +195,7 @@ class _Cutter:
         return fresh
 
     def _partition_zero(self, topic: str) -> dict[str, int]:
-        """The replica count that the effective min ISR stands on, where reading starts further on in the topic."""
+        """The replica count that the controller's min ISR stands on, where reading starts further on in the topic."""
         first = self._reader.describe([topic], None, 1, whole=True).partitions
         return {topic: len(first[0].replicas)} if first and first[0].partition == 0 else {}
 

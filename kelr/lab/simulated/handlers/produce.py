@@ -12,7 +12,7 @@ from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, code
 from kelr.lab.simulated.contents import Sent, stamped
 from kelr.lab.simulated.replicas import NONE, CurrentLeaders, Replica, hosted, known
 from kelr.lab.simulated.world import World
-from kelr.model import TopicPartition
+from kelr.model import TopicPartition, leader_min_isr
 from kelr.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -162,8 +162,8 @@ def _in_sync(world: World, address: TopicPartition) -> bool | None:
 
 
 def _needed(world: World, address: TopicPartition, replication: Replication) -> int:
-    """min.insync.replicas as brokers take it: capped by the partition's own replica count."""
-    return min(world.running.cluster.controller.config(address.topic).min_isr or 1, len(replication.logs))
+    config = world.running.cluster.controller.config(address.topic)
+    return leader_min_isr(config.min_isr, len(replication.logs)) or 1
 
 
 def _damage(world: World, address: TopicPartition, data: bytes, header: BatchHeader) -> str:
