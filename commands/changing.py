@@ -161,12 +161,12 @@ def ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError] =
         return applied_failed(applied)
     if not refused and not applied:
         return topics_failed(errors, some_worked=bool(plan.not_planned or plan.elections))
-    unelected = [*(one.address for one in refused), *(one.address for one in applied if not one.good)]
     dry_run = plan.elections and not applied
-    do = "would not get" if dry_run else "did not get"
-    what = f"{partitions_in_words(len(unelected))} {do} the requested leader: {named(unelected)}"
-    if errors:
-        what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
+    said = [applied_failed(applied), topics_failed(errors, some_worked=True) if errors else None]
+    what = "; and ".join(one.message for one in said if one is not None)
+    if refused:
+        no = f"election refused for {partitions_in_words(len(refused))}: {named(one.address for one in refused)}"
+        what = f"{no}; and {what}" if what else no
     some = dry_run or any(one.ended not in {ElectionResult.REFUSED, ElectionResult.NOT_TRIED} for one in applied)
     return PartlyDoneError(what) if some else RefusedError(what)
 

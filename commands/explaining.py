@@ -162,7 +162,7 @@ def _explain_as_they_are(
             progress=progress,
         ):
             not_known.extend(page.not_known)
-            looked += Looked(page.seen, page.under_replicated, page.at_min_isr, page.asked)
+            looked += Looked(page.seen, page.one_copy, page.under_replicated, page.at_min_isr, page.asked)
             held.extend(
                 Explained(decision, page.snapshot.taken_at_ms, logs=_logs(page.snapshot, decision))
                 for decision in page.decisions

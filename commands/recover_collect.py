@@ -33,7 +33,7 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
         if not unsafe:
             if errors:
                 raise topics_failed(errors, some_worked=True)
-            well = "every partition has its leader and enough replicas in sync"
+            well = "every partition has its leader, and min ISR is met"
             if source.cluster().controller_silence is not None:
                 well = NOT_KNOWN_WITHOUT_CONTROLLER
             session.output.note(f"{well if read else NOTHING_READ}: nothing was written")

@@ -195,7 +195,7 @@ def _show(session: Session, wanted: PlanOptions, made: Made, source: Source, fil
     )
     idle = not plan.elections and not plan.not_planned and not not_known
     if idle and not nothing_seen and context.controller_silence is None:
-        output.note("every partition that was looked at has its leader and enough replicas in sync")
+        output.note("every partition that was looked at has its leader, and min ISR is met")
     if not seen:
         output.note(NOTHING_READ)
 

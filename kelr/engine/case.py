@@ -23,6 +23,7 @@ from kelr.model import (
     controller_min_isr,
     leader_min_isr,
 )
+from kelr.model.decision import DIRECTORY_OFFLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ class Case:
         DescribeCluster tells neither.
         """
         if self._directory_failed(broker):
-            return "live with its log directory offline"
+            return DIRECTORY_OFFLINE
         status = self.cluster.status(broker)
         if status is BrokerStatus.LIVE and broker in (self.state.offline_replicas or ()):
             return "shutting down, or its log directory failed"

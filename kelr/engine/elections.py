@@ -122,7 +122,8 @@ def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str
 
 def not_needed(case: Case, kind: ElectionType) -> Outcome:
     leader = case.state.leader
-    return Outcome(kind, leader, ElectedBy.LEADER_STAYS, note=f"not needed: broker {leader} leads")
+    leads = f"broker {leader} leads" if leader in case.electable else f"recorded leader {leader}"
+    return Outcome(kind, leader, ElectedBy.LEADER_STAYS, note=f"not needed: {leads}")
 
 
 def designation_of(case: Case, replica: int) -> Outcome:

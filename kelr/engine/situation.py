@@ -6,6 +6,12 @@ from kelr.controller import electable_replicas
 from kelr.model import BrokerStatus, Cluster, PartitionState, Situation
 
 
+def has_one_copy(state: PartitionState) -> bool:
+    """Whether a single replica of several is in sync: a failure of that one leaves no leader, also where min ISR is 1
+    and acks=all is answered. Replicas that a reassignment adds are not counted: they are to catch up yet."""
+    return len(state.isr) == 1 < len({*state.replicas} - {*(state.adding or ())})
+
+
 def situation_of(state: PartitionState, cluster: Cluster, min_isr: int | None) -> Situation:
     """The one situation that holds for a partition.
 

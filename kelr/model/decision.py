@@ -180,6 +180,10 @@ class KeptOut:
     """What was seen, or what is not known."""
 
 
+DIRECTORY_OFFLINE = "live with its log directory offline"
+"""`Candidate.status` of a replica whose broker is up and answered that the log's directory has failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One replica's standing in the decision."""
@@ -217,6 +221,11 @@ class Candidate:
     reason: str = ""
     kept_out: KeptOut | None = None
     """Why it is not in the ISR; None for a member, and where nobody live leads."""
+
+    @property
+    def down(self) -> bool:
+        """Whether its broker is to be started; one that is up without this log's directory is not."""
+        return not self.live and self.status != DIRECTORY_OFFLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +282,8 @@ class AdviceAction(StrEnum):
     WAIT = "wait"
     BRING_BACK = "bring-back"
     HOLD = "hold"
-    """Keep a broker down: Kafka would elect it with a log that is known to be worse, or may be gone."""
+    """Keep a broker down: Kafka would elect it with a log that is known to be worse, or may be gone. Where it is up
+    without this log's directory (`Candidate.status`), it is not restarted without the data."""
     DESIGNATE = "designate"
     LONGEST_LOG_BALANCED = "longest-log-balanced"
     LONGEST_LOG_AGGRESSIVE = "longest-log-aggressive"

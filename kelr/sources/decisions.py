@@ -9,6 +9,7 @@ from itertools import filterfalse
 from kelr.controller import RuleSet
 from kelr.engine import decide_all, is_leaderless_or_unsafe, needs_a_look, rank_logs, situation_of
 from kelr.engine.advice.unclean_past import may_have_left
+from kelr.engine.situation import has_one_copy
 from kelr.errors import KelrError
 from kelr.model import (
     Decision,
@@ -51,8 +52,11 @@ class DecidedPage:
     that are down hold what an unclean election gave up (`Unsaved.NOT_KNOWN`)."""
     seen: int = 0
     """Partitions that were looked at, those that were left out as healthy too."""
+    one_copy: int = 0
+    """Those of them that have a live leader and min ISR, and a single one of several replicas in sync (`has_one_copy`).
+    """
     under_replicated: int = 0
-    """Those of them that have a live leader and min ISR, and lack a replica in sync."""
+    """Others that have a live leader and min ISR, and lack a replica in sync."""
     at_min_isr: int = 0
     """Those of the under-replicated that have no more in sync than min ISR: with one less, acks=all is refused."""
     asked: int = 0
@@ -100,7 +104,9 @@ def decide_partitions(
         snapshot = page_snapshot(source, page, clock_ms)
         if elections or saved:
             snapshot = replace(snapshot, elections=elections or {}, saved=saved or {})
-        thin = [spare == 0 for state in page.partitions if (spare := _to_spare(snapshot, state)) is not None]
+        lacking = [(state, spare) for state in page.partitions if (spare := _to_spare(snapshot, state)) is not None]
+        thin = [spare == 0 for state, spare in lacking if not has_one_copy(state)]
+        counts = (len(page.partitions) + page.left_out, len(lacking) - len(thin), len(thin), sum(thin))
         if only_unsafe:
             kept = tuple(state for state in snapshot.partitions if wanted(snapshot, state))
             snapshot = replace(snapshot, partitions=kept)
@@ -108,13 +114,12 @@ def decide_partitions(
         concerned = [state for state in snapshot.partitions if wanted(snapshot, state)]
         looks = only_unsafe and elections is not None
         decisions = tuple(decide_all(snapshot, rules, partitions=concerned, well_too=not looks))
-        seen = len(page.partitions) + page.left_out
         if not looks:
-            yield DecidedPage(snapshot, decisions, (), seen, len(thin), sum(thin), len(concerned))
+            yield DecidedPage(snapshot, decisions, (), *counts, len(concerned))
             continue
         shown = tuple(filter(needs_a_look, decisions))
         not_known = tuple(filterfalse(needs_a_look, decisions))
-        yield DecidedPage(snapshot, shown, not_known, seen, len(thin), sum(thin), len(concerned))
+        yield DecidedPage(snapshot, shown, not_known, *counts, len(concerned))
 
 
 def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:

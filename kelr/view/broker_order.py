@@ -151,8 +151,8 @@ def unwelcome(decision: Decision) -> Iterator[int]:
     """Brokers that this partition's advice needs down until it has a leader."""
     advice = decision.advice
     yield from advice.keep_down
-    if advice.action is AdviceAction.HOLD and advice.replica is not None:
-        yield advice.replica
+    if advice.action is AdviceAction.HOLD:
+        yield from (one.replica for one in decision.candidates if one.replica == advice.replica and one.down)
     elif advice.action is AdviceAction.DESIGNATE:
         spoils = (one.replica for one in decision.forecasts if one.elected not in {None, advice.designate})
         yield from dict.fromkeys(spoils)

@@ -29,10 +29,12 @@ from kelr.view.plan_words import targets_of
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """How many partitions were looked at: all of them, those that lack a replica in sync although they have a live
-    leader and min ISR, those of these that have just min ISR, and those whose logs were asked for."""
+    """How many partitions were looked at: all of them; of those that have a live leader and min ISR, those with one of
+    several replicas in sync, others that lack a replica in sync, and those of these that have just min ISR; and those
+    whose logs were asked for."""
 
     partitions: int = 0
+    one_copy: int = 0
     under_replicated: int = 0
     at_min_isr: int = 0
     asked: int = 0
@@ -40,16 +42,21 @@ class Looked:
     def __add__(self, other: Looked) -> Looked:
         return Looked(
             self.partitions + other.partitions,
+            self.one_copy + other.one_copy,
             self.under_replicated + other.under_replicated,
             self.at_min_isr + other.at_min_isr,
             self.asked + other.asked,
         )
 
     def in_words(self, *, well: bool) -> Iterator[str]:
-        """That none needs action; without `well` no more than that they are led and have min ISR."""
+        """That none needs action; without `well`, or with a single copy, no more than that they are led and have min
+        ISR."""
         every = f"all {count(self.partitions, 'partition')} have" if self.partitions > 1 else "the partition has"
         led = f"{every} a live leader and {agree(self.partitions, 'meets', 'meet')} min ISR."
-        yield f"No action needed: {led}" if well else sentence(led)
+        yield f"No action needed: {led}" if well and not self.one_copy else sentence(led)
+        if self.one_copy:
+            number = f"{count(self.one_copy, 'partition')} {agree(self.one_copy, 'has', 'have')}"
+            yield f"{number} one of several replicas in sync: one failure from no leader."
         if self.under_replicated:
             last = "one failure from refusing acks=all"
             of_them = "" if self.at_min_isr == self.under_replicated else f"{self.at_min_isr:,} of them "
@@ -171,6 +178,8 @@ class DecisionReport:
         following, output = self._following(), self._output
         if following is None and not self._shown and not_known:
             following = self._explanation.following(["explain", _name(not_known[0])])
+        elif following is None and not self._shown and looked.one_copy:
+            following = ("describe", "--under-replicated")
         command = None if following is None else output.next_command(following)
         names = [_name(one) for one in not_known]
         self._listing.finish({"not_known": names, "errors": error_items(errors), "next": command})

@@ -35,7 +35,6 @@ from kelr.view.layout import PIPE_WIDTH, Layout, table_lines
 from kelr.view.styled import Span, Style, Text, plain
 
 _SAVE = "save, "
-_START_ALL = "start all"
 _MOST_TOPICS = 3
 
 
@@ -48,6 +47,8 @@ class _Group:
     do: str
     starts: frozenset[int] = frozenset()
     """The brokers that this starts."""
+    replaces: frozenset[int] = frozenset()
+    """Of led partitions: the brokers that are up, and whose disks are replaced."""
     count: int = 0
     at_least: int = 0
     more: bool = False
@@ -62,9 +63,9 @@ class _Group:
     def done(self) -> str:
         """What to do, which does not stand alone where something comes first."""
         # Whichever of them a led partition lacks, all of them start.
-        whole = f"start {joined(sorted(self.starts))}" if self.do == _START_ALL else self.do
-        do = whole.removeprefix(_SAVE)
-        return f"as above, {do}" if self.warned and do.startswith("start ") else whole
+        do = self.do or _restore(self.starts, self.replaces)
+        start = do.removeprefix(_SAVE)
+        return f"as above, {start}" if self.warned and start.startswith("start ") else do
 
     @property
     def loss(self) -> Text:
@@ -145,11 +146,12 @@ class Summary:
         situation = situation_text(row)
         name = "".join(span.text for span in situation)
         place = WORST_FIRST.index(row.decision.situation)
-        starts = _starts(row.decision)
-        if starts and row.decision.advice.action is AdviceAction.RESTORE_REPLICATION:
-            do = _START_ALL
+        starts, replaces = starts_of(row.decision), _replaces(row.decision)
+        if row.decision.advice.action is AdviceAction.RESTORE_REPLICATION and (starts or replaces):
+            do = ""
         group = self._groups.setdefault((name, do), _Group(situation, place, do))
         group.starts |= starts
+        group.replaces |= replaces
         group.count += 1
         if row.decision.leader is None:
             group.led = False
@@ -317,8 +319,9 @@ _UNDER_MIN_ISR = "under min ISR"
 _UNSAVED = "healthy but with unsaved records"
 _PERHAPS_UNSAVED = "healthy but perhaps with unsaved records"
 _SILENT = "healthy but with a broker that does not answer"
+_ONE_COPY = "with one replica in sync"
 _UNKNOWN = "UNKNOWN"
-_NAMES = (_LEADERLESS, _NOT_LIVE, _UNDER_MIN_ISR, _UNSAVED, _PERHAPS_UNSAVED, _SILENT, _UNKNOWN)
+_NAMES = (_LEADERLESS, _NOT_LIVE, _UNDER_MIN_ISR, _UNSAVED, _PERHAPS_UNSAVED, _ONE_COPY, _SILENT, _UNKNOWN)
 _LED = {
     Situation.LEADER_NOT_LIVE: _NOT_LIVE,
     Situation.UNDER_MIN_ISR: _UNDER_MIN_ISR,
@@ -332,6 +335,8 @@ def _named(decision: Decision) -> str:
     if decision.situation is Situation.HEALTHY:
         if needs_a_look(decision):
             return _UNSAVED
+        if decision.advice.action is AdviceAction.RESTORE_REPLICATION:
+            return _ONE_COPY
         return _PERHAPS_UNSAVED if decision.advice.rescue else _SILENT
     return _LED.get(decision.situation, _UNKNOWN)
 
@@ -344,11 +349,24 @@ def _collect(broker: int) -> str:
     return " ".join(("kelr", *read_the_disk(broker)))
 
 
-def _starts(decision: Decision) -> frozenset[int]:
-    """Those that the table says to start: where somebody leads, brokers that are down."""
+def starts_of(decision: Decision) -> frozenset[int]:
+    """The brokers that the table says to start: where somebody leads, those that are down."""
     if decision.advice.action is AdviceAction.RESTORE_REPLICATION:
         return frozenset(_out(decision))
     return frozenset(started(decision))
+
+
+def _replaces(decision: Decision) -> frozenset[int]:
+    """Those that are up without the log's directory, where somebody leads."""
+    if decision.advice.action is not AdviceAction.RESTORE_REPLICATION:
+        return frozenset()
+    return frozenset(one.replica for one in decision.candidates if not (one.live or one.down or one.in_isr))
+
+
+def _restore(starts: Collection[int], replaces: Collection[int]) -> str:
+    """``start 2, replace disk of 3``."""
+    said = [f"start {joined(sorted(starts))}"] if starts else []
+    return ", ".join([*said, f"replace disk of {joined(sorted(replaces))}"] if replaces else said)
 
 
 def _that_elect(decision: Decision, start: Sequence[int]) -> tuple[int, ...]:
@@ -360,7 +378,7 @@ def _that_elect(decision: Decision, start: Sequence[int]) -> tuple[int, ...]:
 def _out(decision: Decision) -> set[int]:
     """Brokers that are down and follow whoever leads then: all of them where nobody does."""
     led = decision.leader is not None
-    return {one.replica for one in decision.candidates if not one.live and not (led and one.in_isr)}
+    return {one.replica for one in decision.candidates if one.down and not (led and one.in_isr)}
 
 
 def _candidate(decision: Decision, broker: int) -> Candidate | None:
@@ -393,7 +411,7 @@ def _to_read(decision: Decision) -> int | None:
     advice = decision.advice
     if advice.action is not AdviceAction.GET_MORE_INFORMATION:
         return None
-    down = (one.replica for one in decision.candidates if not one.live)
+    down = (one.replica for one in decision.candidates if one.down)
     return next((one for one in down if advice.command == read_the_disk(one)), None)
 
 
@@ -479,13 +497,13 @@ def _do(decision: Decision) -> str:
     if advice.stop:
         return f"stop {joined(sorted(advice.stop))}: kelr explain"
     if advice.action is AdviceAction.HOLD:
-        return f"keep {advice.replica} down"
+        held = any(one.down for one in decision.candidates if one.replica == advice.replica)
+        return f"keep {advice.replica} down" if held else f"mend disk of {advice.replica}"
     if advice.action is AdviceAction.GET_MORE_INFORMATION:
         return _read(decision)
     if advice.action is AdviceAction.RESTORE_REPLICATION:
-        out = [one for one in decision.candidates if not one.in_isr]
-        down = sorted(one.replica for one in out if not one.live)
-        return f"start {joined(down)}" if down else f"find why {joined(sorted(one.replica for one in out))} lags"
+        out = sorted(one.replica for one in decision.candidates if not one.in_isr)
+        return _restore(starts_of(decision), _replaces(decision)) or f"find why {joined(out)} lags"
     return _WORDS[advice.action]
 
 

@@ -585,7 +585,7 @@ def test_part_of_it_done_is_seven_and_each_partition_is_told(kelr: Kelr, carrier
     assert ran.code == 7
     assert "Successfully completed leader election (PREFERRED) for partitions orders-5" in ran.out
     assert "refused: orders:1" in ran.out
-    assert "1 partition did not get the requested leader: orders:1" in ran.err
+    assert "election refused for 1 partition: orders:1" in ran.err
 
 
 @pytest.mark.parametrize(

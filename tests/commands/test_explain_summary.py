@@ -147,6 +147,30 @@ def test_led_partitions_share_a_row_whichever_replicas_they_lack(summed: Summed)
     assert "2 under-min-isr - start 3 and 4" in out
 
 
+def test_a_broker_that_is_up_without_its_disk_is_not_started(summed: Summed) -> None:
+    """It runs and leads other partitions: what it lacks is a disk."""
+    failed = LogUnavailable(3, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+    lacks = led(isr=(2,), elr=(3, 4), offline_replicas=(3, 4))
+    out = summed((lacks, (log_of(2, (2, 100)), failed, silent(4))), down=4)
+    assert "1 under-min-isr - start 4, replace disk of 3" in out
+    alone = replace(leaderless((3,), elr=(3,), last_known=(3,)), offline_replicas=(3,))
+    only = summed((alone, (failed,)), (lacks, (log_of(2, (2, 100)), failed)), down=4)
+    assert "1 no-live-replica UNKNOWN mend disk of 3" in only
+    assert "Keep 3 down" not in only
+    assert "broker 3" not in only
+
+
+def test_a_single_copy_is_no_all_clear_where_min_isr_is_1(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    one = snapshot_of(led(isr=(2,), leader_epoch=0), cluster_of(live=(2, 3), fenced=(4,)), min_isr=1)
+    cluster(one)
+    ran = kelr("explain", "-b", "kafka:9092")
+    assert (ran.code, ran.out) == (0, "")
+    assert "No action needed" not in ran.err
+    assert "1 partition has one of several replicas in sync: one failure from no leader." in ran.err
+    assert "next: kelr describe --under-replicated -b kafka:9092" in ran.err
+    assert "min ISR (1) is met, but new acks=all records have one copy." in in_one_line(kelr("explain", "orders").out)
+
+
 def test_a_crash_of_any_of_several_brokers_is_asked_about_once(summed: Summed) -> None:
     other = leaderless((1, 2, 3), elr=(1,), last_known=(2,))
     out = summed((IN_THE_ELR, UNREAD), (other, (silent(1), *UNREAD[:2])), down=4, too=1)

@@ -29,6 +29,9 @@ from kelr.model import (
     Situation,
     TopicConfig,
 )
+from kelr.view.broker_order import unwelcome
+from kelr.view.explain_columns import Explained
+from kelr.view.explain_summary import what_to_do
 from tests.engine.cases import and_unclean, cluster_of, decision, leaderless, log_of, silent, snapshot_of
 
 WAITING = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
@@ -44,14 +47,18 @@ def advised(
     return decide(replace(snapshot, configs={state.topic: config}), state, ELR_4_3).advice
 
 
+RETENTION = ", but retention, if the topic has any, still deletes old records on 2 and 3"
+"""With retention.ms and retention.bytes at -1 a topic has none, and kelr reads neither."""
+
+
 @pytest.mark.parametrize(
     ("policy", "retention"),
     [
-        (("delete",), ", but retention still deletes old records on 2 and 3"),
-        (("compact", "delete"), ", but retention still deletes old records on 2 and 3"),
+        (("delete",), RETENTION),
+        (("compact", "delete"), RETENTION),
         (("compact",), ""),
         ((), ""),
-        (None, ", but retention, if the topic has any, still deletes old records on 2 and 3"),
+        (None, RETENTION),
     ],
 )
 def test_while_nobody_leads_nothing_is_written_and_retention_goes_on(
@@ -72,7 +79,7 @@ def test_where_nobody_can_be_designated_waiting_has_no_alternative() -> None:
 def test_logs_that_were_not_read_are_no_lack_of_alternatives() -> None:
     unheard = advised(WAITING, ALIVE, map(silent, (3, 1, 2)), ("delete",))
     assert unheard.until == (
-        "Waiting: no new writes, but retention still deletes old records on 2 and 3. The loss if you elect 3 or 2 is"
+        f"Waiting: no new writes{RETENTION}. The loss if you elect 3 or 2 is"
         " UNKNOWN: their logs were not read. kelr log-info orders:0, asked of the cluster itself, reads them or says"
         " why not."
     )
@@ -177,7 +184,7 @@ def test_without_the_elr_nothing_is_foretold_of_a_return() -> None:
 def test_getting_more_information_is_waiting_too() -> None:
     advice = advised(leaderless((3, 1, 2)), ALIVE, LOGS, ("delete",))
     assert advice.action is AdviceAction.GET_MORE_INFORMATION
-    assert advice.until == "Waiting: no new writes, but retention still deletes old records on 2 and 3."
+    assert advice.until == f"Waiting: no new writes{RETENTION}."
 
 
 @pytest.mark.parametrize(
@@ -838,6 +845,26 @@ def test_the_only_member_is_held_back_once_its_log_directory_has_failed(rules: R
     assert (found.advice.action, found.advice.replica) == (AdviceAction.HOLD, 1)
     assert found.advice.text.startswith("Broker 1 must not return without its data: its log directory has failed")
     assert " elects 2, which" in found.advice.alternative or "designate 2 (loss" in found.advice.alternative
+
+
+@pytest.mark.parametrize("rules", [ELR_4_3, KIP966_BALANCED])
+def test_a_broker_that_is_up_without_its_log_directory_is_not_to_be_started_nor_stopped(rules: RuleSet) -> None:
+    """It may lead other partitions, and with it down nobody else can lead this one."""
+    state = replace(leaderless(replicas=(1,), elr=(1,), last_known=(1,)), offline_replicas=(1,))
+    found = decision(state, cluster_of(live=(1, 2, 3), fenced=()), [storage_error(1)], rules=rules, min_isr=1)
+    assert found.advice.text == (
+        "Broker 1 is up, but its log directory has failed. Mend that disk, or copy its data to another one, and restart"
+        " the broker with that. Without the data Kafka may elect it, with an empty log."
+    )
+    assert [damage.text for damage in found.damage] == [
+        "Only the failed disk of broker 1 has these records. No election helps, and without the disk all of them are"
+        " lost."
+    ]
+    assert list(unwelcome(found)) == []
+    assert what_to_do(Explained(found, 0)) == "mend disk of 1"
+    down = decision(state, cluster_of(live=(2, 3), fenced=(1,)), [storage_error(1)], rules=rules, min_isr=1)
+    assert list(unwelcome(down)) == [1]
+    assert what_to_do(Explained(down, 0)) == "keep 1 down"
 
 
 @pytest.mark.parametrize(("elr", "advised"), [((1, 2), (AdviceAction.BRING_BACK, 2)), ((1,), (AdviceAction.HOLD, 1))])

@@ -250,7 +250,9 @@ def test_what_a_live_follower_holds_of_before_the_leader_is_saved_before_it_foll
     assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, rescue)
     assert advice.text == (
         "Save at once what broker 1 holds and the leader's log lacks: 20 offsets of broker 1, from 100 on. As soon as"
-        " it reaches the leader, 3, it truncates to its log. Then produce again what was saved (kelr rescue replay)."
+        " it reaches the leader, 3, it truncates to its log. Start broker 2 (2 is fenced). min ISR (1) is met, but new"
+        " acks=all records have one copy. Broker 3 is the last replica in sync: do not restart it. Once that is done,"
+        " produce again what was saved (kelr rescue replay)."
     )
     assert found.summary.endswith(
         "min ISR is met; 1 and 2 are not in sync, and the log of broker 1 holds records that its log lacks."
@@ -263,7 +265,7 @@ def test_what_a_live_follower_holds_of_before_the_leader_is_saved_before_it_foll
 def test_a_follower_that_was_read_after_its_leader_holds_nothing_more() -> None:
     live = cluster_of(live=(1, 2, 3))
     logs = (log_of(1, (0, 100), (5, 190)), log_of(2, (0, 80)), LEADER)
-    assert decision(LED, live, logs, min_isr=1).advice.action is AdviceAction.NOTHING
+    assert decision(LED, live, logs, min_isr=1).advice.action is AdviceAction.RESTORE_REPLICATION
 
 
 def test_what_deletion_hides_may_be_on_a_disk_alone() -> None:
@@ -279,7 +281,7 @@ def test_what_deletion_hides_may_be_on_a_disk_alone() -> None:
     )
     assert found.summary.endswith("and the disk of broker 1 may hold records that its log lacks.")
     whole = decision(LED, DOWN, (disk(1, (4, 100)), disk(2, (4, 90)), leader), min_isr=1)
-    assert whole.advice.action is AdviceAction.NOTHING
+    assert whole.advice.action is AdviceAction.RESTORE_REPLICATION
 
 
 def test_after_an_unclean_election_disks_that_nobody_read_are_saved_first() -> None:

@@ -276,6 +276,26 @@ def test_a_partition_that_is_led_needs_no_election() -> None:
     assert "Broker 2 is the last replica in sync: do not restart it." in decided.advice.text
 
 
+def test_the_last_replica_in_sync_is_not_to_be_restarted_where_min_isr_is_1() -> None:
+    """acks=all is answered, and a failure of this one leaves no leader."""
+    alone = PartitionState("orders", 0, 2, 0, (1, 2, 3), (2,), (), ())
+    live = cluster_of(live=(2, 3), fenced=(1,))
+    advice = decision(alone, live, min_isr=1).advice
+    assert advice.action is AdviceAction.RESTORE_REPLICATION
+    assert advice.text == (
+        "Start broker 1 (1 is fenced). min ISR (1) is met, but new acks=all records have one copy. Broker 2 is the last"
+        " replica in sync: do not restart it."
+    )
+    both = decision(replace(alone, isr=(2, 3)), live, min_isr=1).advice
+    assert (both.action, "is met" in both.text) == (AdviceAction.NOTHING, True)
+    moved = replace(alone, replicas=(2, 3), adding=(3,), removing=(2,))
+    assert (
+        decision(moved, live, min_isr=1).advice.action is AdviceAction.NOTHING
+    )  # it has one replica, and gets another
+    whole = replace(alone, replicas=(2,))
+    assert decision(whole, live, min_isr=1).advice.text == "Nothing to do."
+
+
 def test_an_unknown_elr_is_never_taken_for_an_empty_one_in_silence() -> None:
     decided = decision(leaderless(elr=None, last_known=None), cluster_of(live=(1, 2, 3)), rules=None)
     assert decided.situation is Situation.UNKNOWN

@@ -41,6 +41,8 @@ from kelr.model import (
     TopicPartition,
     Unplanned,
 )
+from kelr.view.broker_order import unwelcome
+from kelr.view.explain_summary import starts_of
 from tests.hindsight.hindsight import WAIT, Moment, Option
 
 
@@ -63,6 +65,7 @@ class Kind(StrEnum):
     ALL_CLEAR = "nothing to do"
     RESTORE = "who is to be brought back for min ISR"
     HOLD_ADVICE = "whom to keep down"
+    IS_DOWN = "that a broker to start, or to keep down, is down"
     ANY_RETURN = "brokers whose return elects nobody"
     PLANNED = "who a planned election elects"
     CONSENT = "the consent that is asked for"
@@ -217,6 +220,8 @@ def _of_returns(address: TopicPartition, decision: Decision) -> Iterator[Claim]:
 
 def _of_advice(address: TopicPartition, decision: Decision, subject: Subject) -> Iterator[Claim]:
     advice, text = decision.advice, f"{decision.advice.text} {decision.advice.alternative}".strip()
+    for broker in sorted({*starts_of(decision), *unwelcome(decision)} - {*advice.stop}):
+        yield Claim(Kind.IS_DOWN, address, WAIT, decision, broker, text, expects=subject.case.without_directory)
     if advice.action is AdviceAction.NOTHING:
         yield Claim(Kind.ALL_CLEAR, address, WAIT, decision, None, text, expects=_comparable(subject))
     elif advice.action is AdviceAction.RESTORE_REPLICATION:
@@ -276,6 +281,10 @@ def claims_of_plan(snapshot: Snapshot, decision: Decision, wish: ElectionRequest
     if isinstance(found, PlannedElection):
         yield from _of_planned(subject, found)
     elif isinstance(found, NotPlanned):
+        if found.action in {AdviceAction.BRING_BACK, AdviceAction.HOLD}:
+            up = subject.case.without_directory
+            for broker in sorted({*found.brokers, *found.keep_down} - {*found.stop}):
+                yield Claim(Kind.IS_DOWN, found.address, WAIT, found, broker, found.reason, expects=up)
         yield from _of_not_planned(subject, found, wish)
 
 

@@ -372,6 +372,9 @@ def _all_clear(case: Case) -> _Answer:
         return Verdict.OPEN, "its leader was gone, and nobody knew"
     if case.happened.led_in_the_end is None:
         return Verdict.WRONG, "nobody leads in the end"
+    state = case.truth.state
+    if len(state.isr) == 1 and len({*state.replicas} - {*(state.adding or ())}) > 1:
+        return Verdict.WRONG, f"{state.isr[0]} alone is in sync, and without it nobody leads"
     seen = {record for replica in case.claim.expects for record in case.truth.logs.get(replica, {}).values()}
     gone = seen - case.truth.deleted - case.truth.deleted_unseen - case.happened.kept
     return _is(not gone, f"{len(gone)} records that it had seen were lost by doing nothing")
@@ -382,6 +385,15 @@ def _restore(case: Case) -> _Answer:
     decision: Decision = case.claim.says
     led = case.happened.led_in_the_end is not None
     return _is(led or decision.min_isr is None, "nobody leads in the end")
+
+
+def _is_down(case: Case) -> _Answer:
+    """One that is up, and lacks this log's directory alone, is neither to be started nor kept down."""
+    if case.truth.clean.get(case.claim.about or 0) is not None:
+        return Verdict.RIGHT, ""
+    if case.claim.about not in case.claim.expects:
+        return Verdict.OPEN, "its log directory has failed, and it did not tell so"
+    return Verdict.WRONG, "it is up, and its log directory has failed"
 
 
 def _hold_advice(case: Case) -> _Answer:
@@ -592,6 +604,7 @@ _JUDGES: Mapping[Kind, Callable[[Case], _Answer]] = {
     Kind.ALL_CLEAR: _all_clear,
     Kind.RESTORE: _restore,
     Kind.HOLD_ADVICE: _hold_advice,
+    Kind.IS_DOWN: _is_down,
     Kind.ANY_RETURN: _nobody_returns,
     Kind.PLANNED: _planned,
     Kind.CONSENT: _consent,

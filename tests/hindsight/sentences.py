@@ -12,7 +12,8 @@ from tests.hindsight.claims import Kind
 
 _LOSS = (Kind.PROMISE, Kind.TOTAL, Kind.COMMITTED, Kind.UNCOMMITTED, Kind.RANGES, Kind.BEST, Kind.TRUNCATION)
 _RETURN = (Kind.RETURN, Kind.RETURN_SETS, Kind.WAITS_FOR)
-_ADVICE = (Kind.ADVICE, Kind.ALL_CLEAR, Kind.RESTORE, Kind.HOLD_ADVICE, Kind.ANY_RETURN, *_RETURN, *_LOSS)
+_STAY = (Kind.HOLD_ADVICE, Kind.IS_DOWN, Kind.ANY_RETURN)
+_ADVICE = (Kind.ADVICE, Kind.ALL_CLEAR, Kind.RESTORE, *_STAY, *_RETURN, *_LOSS)
 _PLAN = (Kind.PLANNED, Kind.CONSENT, Kind.REFUSED, Kind.NOT_NEEDED, *_LOSS)
 
 JUDGED: Mapping[str, tuple[Kind, ...]] = {

@@ -44,15 +44,18 @@ def _compacted(case: Case, _situation: Situation) -> Iterator[Damage]:
 
 
 def _single_replica(case: Case, _situation: Situation) -> Iterator[Damage]:
-    """Replication factor 1, and the one broker is away."""
+    """Replication factor 1, and the one broker is away, or its disk."""
     if len(case.state.replicas) != 1 or case.live:
         return
     (only,) = case.state.replicas
-    yield Damage(
-        DamageKind.SINGLE_REPLICA,
-        f"Only broker {only} has these records: start it, or put its disk into a machine that takes over its node.id."
-        " No election helps, and without the disk all of them are lost.",
+    where = (
+        f"Only the failed disk of broker {only} has these records."
+        if only in case.without_directory
+        else f"Only broker {only} has these records: start it, or put its disk into a machine that takes over its"
+        " node.id."
     )
+    text = f"{where} No election helps, and without the disk all of them are lost."
+    yield Damage(DamageKind.SINGLE_REPLICA, text)
 
 
 def _min_isr_1(case: Case, _situation: Situation) -> Iterator[Damage]:
@@ -75,9 +78,10 @@ def _open_transaction(case: Case, _situation: Situation) -> Iterator[Damage]:
     yield Damage(
         DamageKind.OPEN_TRANSACTION,
         f"A transaction that began at offset {start} has no end below the high watermark ({best.high_watermark}) of"
-        f" {best.replica}'s log: isolation.level read_committed gets nothing from {start} on. Once the partition is"
-        " led, its producer or its coordinator ends it, after transaction.timeout.ms at the latest. If this election or"
-        " an earlier one loses the marker that ended it, it hangs.",
+        f" {best.replica}'s log: isolation.level read_committed gets nothing from {start} on. Its producer ends it, or"
+        " its coordinator soon after transaction.timeout.ms, once this partition and the producer's partition of"
+        " __transaction_state are led. If an election loses the marker that ended it, or its beginning in"
+        " __transaction_state, it hangs.",
         afterwards=find_hanging(case),
     )
 

@@ -19,15 +19,27 @@ def with_their_logs(case: Case, replicas: Sequence[int]) -> tuple[int, ...]:
     return tuple(replica for replica in whole if not case.is_added_again(replica)) or whole
 
 
+def mend(up: Sequence[int]) -> str:
+    """What to do with brokers that run and lack this log's directory alone: other partitions may need them."""
+    are = agree(len(up), "is up, but its log directory has", "are up, but their log directories have")
+    return (
+        f"{brokers(up).capitalize()} {are} failed. Mend {agree(len(up), 'that disk', 'each disk')}, or copy its data to"
+        " another one, and restart the broker with that."
+    )
+
+
 def not_without_the_data(case: Case, lost: Sequence[int]) -> str:
     """The advice where nobody else is waited for."""
-    count = len(lost)
-    return (
-        f"{brokers(lost).capitalize()} must not return without {agree(count, 'its', 'their')} data:"
-        f" {agree(count, 'its log directory has', 'their log directories have')} failed, or"
-        f" {agree(count, 'lacks its log', 'lack their logs')}. Kafka may elect"
-        f" {agree(count, 'it', 'the first')} on its return, with an empty log{and_the_others_truncate(case)}."
-    )
+    up = [replica for replica in lost if replica in case.without_directory]
+    down = [replica for replica in lost if replica not in up]
+    said = [mend(up)] if up else []
+    if down:
+        its = agree(len(down), "its data: its log directory has", "their data: their log directories have")
+        lacks = agree(len(down), "lacks its log", "lack their logs")
+        said.append(f"{brokers(down).capitalize()} must not return without {its} failed, or {lacks}.")
+    elected = agree(len(lost), "it", "the first")
+    said.append(f"Without the data Kafka may elect {elected}, with an empty log{and_the_others_truncate(case)}.")
+    return " ".join(said)
 
 
 def and_not(lost: Sequence[int]) -> str:

@@ -34,7 +34,7 @@ from kelr.engine.advice.commands import (
     watch_it,
 )
 from kelr.engine.advice.findings import Findings
-from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
+from kelr.engine.advice.lost_directory import and_not, mend, not_without_the_data, with_their_logs
 from kelr.engine.advice.returns import cuts_in_words, rescue_before, saved_already, unsaved, with_its_return
 from kelr.engine.advice.stopping import stop_the_last_known_leader
 from kelr.engine.advice.unclean_past import save_what_was_given_up
@@ -50,6 +50,7 @@ from kelr.engine.advice.words import (
 from kelr.engine.case import Case
 from kelr.engine.loss_words import cost_in_words, not_read
 from kelr.engine.reordering import left_out, needs_reordering
+from kelr.engine.situation import has_one_copy
 from kelr.engine.words import agree, brokers, former_in_words, ids, joined
 from kelr.model import (
     Advice,
@@ -120,14 +121,14 @@ def _led(case: Case, found: Findings) -> Advice:
         return look_at_the_silent(case, f"The leader, broker {leader},", (leader,))
     if silent:
         as_it_is = look_at_the_silent(case, f"{brokers(silent).capitalize()} of the ISR", silent)
-    elif found.situation is Situation.UNDER_MIN_ISR:
+    elif found.situation is Situation.UNDER_MIN_ISR or has_one_copy(case.state):
         as_it_is = _restore_replication(case, found)
     else:
-        as_it_is = _nothing(case, found)
+        as_it_is = _nothing(case)
     return save_what_was_given_up(case, as_it_is)
 
 
-def _nothing(case: Case, _found: Findings) -> Advice:
+def _nothing(case: Case) -> Advice:
     away = [replica for replica in case.state.replicas if replica not in case.state.isr]
     if not away:
         return Advice(AdviceAction.NOTHING, "Nothing to do.")
@@ -136,10 +137,13 @@ def _nothing(case: Case, _found: Findings) -> Advice:
     return Advice(AdviceAction.NOTHING, text)
 
 
-def _restore_replication(case: Case, _found: Findings) -> Advice:
+def _restore_replication(case: Case, found: Findings) -> Advice:
+    """Too few are in sync: to answer acks=all, or for another one to take over."""
     out = [replica for replica in case.state.replicas if replica not in case.state.isr]
     down = [replica for replica in out if replica not in case.electable and replica not in case.without_directory]
     refused = "Producers with acks=all are refused until the ISR has min ISR members again."
+    if found.situation is not Situation.UNDER_MIN_ISR:
+        refused = f"min ISR ({case.min_isr}) is met, but new acks=all records have one copy."
     lost = [replica for replica in out if replica in case.without_directory]
     if down or lost:
         each = {replica: case.status(replica) for replica in down}
@@ -279,7 +283,10 @@ def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> A
 
 def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> Advice:
     """Whoever is waited for has lost the log that the wait is for."""
-    alternative, designate = _otherwise(case, found, lost, "If the data cannot be saved")
+    cannot = "If the data cannot be saved"
+    alternative, designate = _otherwise(case, found, lost, cannot)
+    if len(case.state.replicas) == 1:
+        alternative = f"{cannot}: restart broker {lost[0]} with an empty disk. The partition begins anew, empty."
     text = not_without_the_data(case, lost)
     return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=watch_it(case), designate=designate)
 
@@ -446,11 +453,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
         back = bring_the_best_back(case, found)
         if back is not None:
             return back
-        text = (
-            f"Start any of {brokers(case.state.replicas)}, best all of them: Kafka elects none of them by itself, so"
-            " compare the logs next, before you designate one."
-        )
-        return Advice(AdviceAction.BRING_BACK, text, command=watch_it(case))
+        return _start_any(case)
     whole = with_their_logs(case, found.waits_for)
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
@@ -489,6 +492,21 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
         text += " Mind that unclean.leader.election.enable is true: Kafka elects the first to return."
         kept_down = tuple(one for one in others if one in again or one not in with_the_best_log(case, (first, one)))
     return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first, keep_down=kept_down), first)
+
+
+def _start_any(case: Case) -> Advice:
+    """No log is known to be the best, and no return elects anybody."""
+    up = case.without_directory
+    down = tuple(replica for replica in case.state.replicas if replica not in up)
+    if not down:
+        text = f"{mend(up)} Kafka elects none of them by itself: designate one then."
+        return Advice(AdviceAction.HOLD, text, up[0], command=watch_it(case))
+    text = (
+        f"Start any of {brokers(down)}, best all of them: Kafka elects none of them by itself, so compare the logs"
+        " next, before you designate one."
+    )
+    text += f" {mend(up)}" if up else ""
+    return Advice(AdviceAction.BRING_BACK, text, command=watch_it(case))
 
 
 def _first_to_start(case: Case, awaited: tuple[int, ...]) -> int:

@@ -16,6 +16,7 @@ from kelr.engine.advice.commands import save_first
 from kelr.engine.advice.returns import cuts_in_words, saved_already, unsaved
 from kelr.engine.case import Case
 from kelr.engine.logs import saved_whole
+from kelr.engine.situation import has_one_copy
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import (
     Advice,
@@ -179,12 +180,14 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
             f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {past.leader}."
         )
     rescue = save_first((case.name,), past.leader, on_disks=bool(away))
+    again = "produce again what was saved (kelr rescue replay)"
     if otherwise.action is AdviceAction.NOTHING:
         # It has min ISR: nothing else presses, and that is not to be read as that nothing does.
-        again = "produce again what was saved (kelr rescue replay)"
         parts.append(f"Start {brokers(away)} only then, and {again}." if away else f"Then {again}.")
     else:
         parts.append(otherwise.text)
+        if has_one_copy(case.state) and otherwise.action is AdviceAction.RESTORE_REPLICATION:
+            parts.append(f"Once that is done, {again}.")
     return Advice(
         AdviceAction.RESCUE,
         " ".join(parts),

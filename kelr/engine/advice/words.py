@@ -10,7 +10,7 @@ from kelr.engine.case import Case
 from kelr.engine.logs import saved_whole
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined
-from kelr.model import Advice, AdviceAction, Loss, Outcome
+from kelr.model import Advice, AdviceAction, Loss, LossCertainty, Outcome
 
 UNTIL_FENCED = (
     "Waiting: at most broker.session.timeout.ms (default: 9 s): by then the controller has fenced a broker that is"
@@ -52,7 +52,9 @@ def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int 
     if best is None or best.designate is None:
         return "", None
     known = best.loss is not None and best.loss.total is not None and str(best.loss.total) != "UNKNOWN"
-    cost = f", which {cost_in_words(best.loss)}" if known else " (loss UNKNOWN)"
+    safe = best.loss is not None and best.loss.grade is LossCertainty.PROVEN_NONE
+    unknown = ", which loses no committed record; what else is UNKNOWN" if safe else " (loss UNKNOWN)"
+    cost = f", which {cost_in_words(best.loss)}" if known else unknown
     text = f"{condition}: designate {best.designate}{cost}.{passed_over(case, found)}"
     text += _hold_down(case, best.designate, best.loss)
     return text, best.designate
@@ -144,6 +146,6 @@ def _retention(case: Case) -> str:
         return ""
     if case.config.remote_storage:
         return " Retention on the brokers' disks goes on; what is in remote storage stays."
-    if policies is None:
-        return f", but retention, if the topic has any, still deletes old records on {live}"
-    return f", but retention still deletes old records on {live}" if "delete" in policies else ""
+    # No source reads retention.ms and retention.bytes, and with both at -1 nothing is deleted.
+    deletes = policies is None or "delete" in policies
+    return f", but retention, if the topic has any, still deletes old records on {live}" if deletes else ""

@@ -56,7 +56,10 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
         others = tuple(replica for replica in subject.case.logs.unranked if replica not in live)
     else:
         others = ()
-    return tuple(replica for replica in dict.fromkeys((*named, *others)) if replica not in advice.keep_down)
+    # A broker that is up, and lacks this log alone, is neither started nor kept down.
+    up = subject.case.without_directory if advice.action in {AdviceAction.BRING_BACK, AdviceAction.HOLD} else ()
+    left_out = {*advice.keep_down, *up}
+    return tuple(replica for replica in dict.fromkeys((*named, *others)) if replica not in left_out)
 
 
 def _not_planned(subject: Subject, why: Unplanned, reason: str) -> NotPlanned:
