@@ -341,7 +341,7 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     """KAFKA-19522: an unclean election is refused as not needed, and the reordering makes it needed."""
     found = led_by_the_dead(DEAD_LEADER)
     unclean = next(o for o in found.elections if o.election is ElectionType.UNCLEAN)
-    assert unclean.note == "not needed: broker 1 leads"
+    assert unclean.note == "not needed: recorded leader 1"
     designations = {o.designate: o.elected for o in found.elections if o.election is ElectionType.DESIGNATION}
     assert designations == {3: 3, 2: 2}
     advice = found.advice
@@ -862,6 +862,14 @@ def test_a_broker_that_is_up_without_its_log_directory_is_not_to_be_started_nor_
     ]
     assert list(unwelcome(found)) == []
     assert what_to_do(Explained(found, 0)) == "mend disk of 1"
+    # Kafka waits for nobody's return, and broker 2 is down.
+    nobody = replace(leaderless(replicas=(1, 2)), offline_replicas=(1, 2))
+    mixed = decision(nobody, cluster_of(live=(1, 3), fenced=(2,)), [storage_error(1), silent(2)], rules=ELR_4_3)
+    assert mixed.advice.text.startswith("Start any of broker 2, best all of them: Kafka elects none of them by itself")
+    assert mixed.advice.text.endswith(
+        " Broker 1 is up, but its log directory has failed. Mend that disk, or copy its"
+        " data to another one, and restart the broker with that."
+    )
     down = decision(state, cluster_of(live=(2, 3), fenced=(1,)), [storage_error(1)], rules=rules, min_isr=1)
     assert list(unwelcome(down)) == [1]
     assert what_to_do(Explained(down, 0)) == "keep 1 down"

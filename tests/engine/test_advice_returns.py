@@ -250,7 +250,7 @@ def test_what_a_live_follower_holds_of_before_the_leader_is_saved_before_it_foll
     assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, rescue)
     assert advice.text == (
         "Save at once what broker 1 holds and the leader's log lacks: 20 offsets of broker 1, from 100 on. As soon as"
-        " it reaches the leader, 3, it truncates to its log. Start broker 2 (2 is fenced). min ISR (1) is met, but new"
+        " it reaches the leader, 3, it truncates to its log. Start broker 2 (fenced). min ISR (1) is met, but new"
         " acks=all records have one copy. Broker 3 is the last replica in sync: do not restart it. Once that is done,"
         " produce again what was saved (kelr rescue replay)."
     )

@@ -70,6 +70,11 @@ def test_replicas_that_are_out_of_sync() -> None:
     assert found(look([away], replace(CLUSTER, brokers=brokers)))["under-replicated"].what == (
         "1 partition of orders has replicas out of sync, on broker 6 (unregistered)"
     )
+    alone = row("orders", 0, isr=(1,), config=replace(KNOWN, min_insync_replicas=1))
+    assert found(look([alone]))["under-replicated"].what == (
+        "1 partition of orders has replicas out of sync, on brokers 2 (live) and 3 (live): one failure more, and no"
+        " leader is left"
+    )
     assert "under-replicated" not in found(look([row("orders", 0, isr=(1,), elr=(2,))]))  # under min ISR is worse
 
 

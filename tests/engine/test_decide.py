@@ -283,7 +283,7 @@ def test_the_last_replica_in_sync_is_not_to_be_restarted_where_min_isr_is_1() ->
     advice = decision(alone, live, min_isr=1).advice
     assert advice.action is AdviceAction.RESTORE_REPLICATION
     assert advice.text == (
-        "Start broker 1 (1 is fenced). min ISR (1) is met, but new acks=all records have one copy. Broker 2 is the last"
+        "Start broker 1 (fenced). min ISR (1) is met, but new acks=all records have one copy. Broker 2 is the last"
         " replica in sync: do not restart it."
     )
     both = decision(replace(alone, isr=(2, 3)), live, min_isr=1).advice

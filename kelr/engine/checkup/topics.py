@@ -91,6 +91,8 @@ class TopicSeen:
     """Of the under-replicated: the brokers of replicas that are out of sync, and whether the replica is offline."""
     at_min_isr: int = 0
     """How many of the under-replicated have no more in sync than min ISR."""
+    one_copy: bool = False
+    """Whether that is a single one for any of them."""
     unknown: set[of.Check] = field(default_factory=set)
     """What could not be told of some of its partitions."""
 
@@ -154,7 +156,8 @@ def _under_replicated(about: About, topic: TopicSeen, numbers: tuple[int, ...]) 
     shown += [f"{len(brokers) - len(shown)} more"] if len(brokers) > len(shown) else []
     have, who = _have(numbers), agree(len(brokers), "broker", "brokers")
     of_them = f", {topic.at_min_isr:,} of them at min ISR" if topic.at_min_isr < len(numbers) else ""
-    edge = f"{of_them}: one failure more, and acks=all is refused" if topic.at_min_isr else ""
+    then = "no leader is left" if topic.one_copy else "acks=all is refused"
+    edge = f"{of_them}: one failure more, and {then}" if topic.at_min_isr else ""
     return of.UNDER_REPLICATED.finding(
         f"{_partitions(numbers)} of {topic.name} {have} replicas out of sync, on {who} {joined(shown)}{edge}",
         topic=topic.name,
@@ -481,6 +484,7 @@ class TopicChecks:
                 offline = row.state.offline_replicas or ()
                 topic.behind.update((one, one in offline) for one in _out_of_sync(row))
                 topic.at_min_isr += len(row.state.isr) == row.min_isr
+                topic.one_copy |= len(row.state.isr) == 1
 
     def _has_no_elr(self, topic: TopicSeen, replicas: int) -> bool:
         """Whether partition 0 has one replica, so that the controller keeps no ELR for a partition that has more."""
