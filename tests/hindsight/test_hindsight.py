@@ -327,7 +327,7 @@ _BROKEN: Mapping[str, tuple[str, object, Kind]] = {
     "every fence lets pass": ("kelr.engine.planning.fences._all", lambda *_: (), Kind.FENCED),
     "no loss is reported": (
         "kelr.view.incident.losses._between",
-        lambda _, now: Lost(
+        lambda _, __, now: Lost(
             TopicPartition(now.topic, now.partition), now.leader, LossCertainty.BOUNDED, NONE, NONE, ""
         ),
         Kind.REPORT_LOST,
