@@ -369,7 +369,8 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
     # A preferred election moves the leadership among those in sync: what disks of others hold stands as before.
     asks_record = wanted.election is not ElectionType.PREFERRED
-    elections = on_record(source, session.output.note).elections if asks_record else None
+    record = on_record(source, session.output.note) if asks_record else None
+    elections, cleared = (None, None) if record is None else (record.elections, record.cleared)
     with session.progress("partitions whose logs were asked for") as progress:
         first = gather(
             source,
@@ -377,6 +378,7 @@ def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
             clock_ms=MACHINE.now_ms,
             leave_out=_leave_out(wanted),
             elections=elections,
+            cleared=cleared,
             progress=progress,
         )
     check_possible(wanted, first)
@@ -395,6 +397,7 @@ def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
             rhythm=PollInterval(session.timeout_s, MACHINE),
             clock_ms=MACHINE.now_ms,
             elections=elections,
+            cleared=cleared,
             report=display.show,
         )
 

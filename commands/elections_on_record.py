@@ -10,9 +10,9 @@ from pathlib import Path
 from kelr.engine.advice.unclean_past import left_by
 from kelr.engine.words import agree, brokers, plural
 from kelr.errors import BadInputError
-from kelr.model import RecordedElection, SavedLog, Selection, TopicPartition
+from kelr.model import ClearedElr, RecordedElection, SavedLog, Selection, TopicPartition
 from kelr.recovery import audit
-from kelr.recovery.audited import recorded_elections
+from kelr.recovery.audited import recorded_clearings, recorded_elections
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.journal_store import open_journals
 from kelr.recovery.places import has_records, state_directory
@@ -34,6 +34,8 @@ class OnRecord:
 
     elections: Mapping[TopicPartition, RecordedElection] = field(default_factory=dict)
     """Those in the audit log, and those of runs under way or cut short, which may not be there yet."""
+    cleared: Mapping[TopicPartition, ClearedElr] = field(default_factory=dict)
+    """ELRs that kelr cleared, by the audit log."""
     saved: Mapping[TopicPartition, Sequence[SavedLog]] = field(default_factory=dict)
     """What the rescue files hold that the audit log names."""
 
@@ -59,7 +61,7 @@ def on_record(source: Source, note: Note) -> OnRecord:
     saved, unread = known_files(rows, cluster_id=cluster_id, check=False)
     for text in unread:
         note(text)
-    return OnRecord(recorded_elections(rows, journals, saved), saved)
+    return OnRecord(recorded_elections(rows, journals, saved), recorded_clearings(rows), saved)
 
 
 def _journals(state: Path, cluster_id: str, note: Note) -> Sequence[Journalled]:

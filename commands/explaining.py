@@ -158,6 +158,7 @@ def _explain_as_they_are(
             rules=wanted.rules,
             only_unsafe=only_unsafe,
             elections=record.elections,
+            cleared=record.cleared,
             saved=record.saved,
             progress=progress,
         ):
@@ -212,6 +213,7 @@ def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, onl
                 clock_ms=now_ms,
                 only_unsafe=only_unsafe,
                 elections=record.elections,
+                cleared=record.cleared,
                 saved=record.saved,
                 progress=progress,
             )

@@ -121,6 +121,7 @@ def plan_and_show(session: Session, wanted: PlanOptions) -> None:
             lifetime_ms=wanted.lifetime_ms,
             only_unsafe=wanted.only_unsafe,
             elections=record.elections,
+            cleared=record.cleared,
             saved=record.saved,
             progress=progress,
         )

@@ -206,6 +206,7 @@ class DetailJob:
                 selection_of(addresses),
                 clock_ms=now_ms,
                 elections=record.elections,
+                cleared=record.cleared,
                 saved=record.saved,
             ):
                 logs.update(page.snapshot.logs)

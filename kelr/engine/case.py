@@ -11,6 +11,7 @@ from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.model import (
     LOG_DIRECTORY,
     BrokerStatus,
+    ClearedElr,
     Cluster,
     LogUnavailableReason,
     Loss,
@@ -45,6 +46,10 @@ class Case:
     """What a metadata log says of who holds everything committed, doubtful or not; None where none was at hand."""
     election: RecordedElection | None = None
     """What kelr's audit log tells of its newest election here; None: nothing."""
+    min_isr_was_less: bool = False
+    """Whether min ISR may have been less when somebody led: nobody is left in ISR, ELR and LastKnownELR, as after a
+    write of min.insync.replicas (ConfigurationControlManager.createClearElrRecordsAsNeeded), or after ELR was switched,
+    and kelr's audit log does not tell that it was kelr's, which keeps the value."""
     saved: tuple[SavedLog, ...] = ()
     """What rescue files hold of this topic's records, by their manifests."""
     alike: Alike = field(default_factory=Alike, repr=False, compare=False)
@@ -208,6 +213,14 @@ class Case:
         )
 
 
+def _min_isr_was_less(
+    state: PartitionState, rules: RuleSet, min_insync_replicas: int | None, cleared: ClearedElr | None
+) -> bool:
+    """`Case.min_isr_was_less`."""
+    emptied = rules.elr and (state.leader, state.isr, state.elr, state.last_known_elr) == (None, (), (), ())
+    return emptied and cleared != ClearedElr(state.leader_epoch, min_insync_replicas or 0)
+
+
 def is_added_again(state: PartitionState, replica: int, rules: RuleSet) -> bool:
     """`Case.is_added_again`."""
     added = replica in (state.adding or ()) and replica not in state.isr
@@ -236,6 +249,7 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: Dec
         electable=electable_replicas(state, cluster),
         quorum=snapshot.quorums.get(address),
         election=snapshot.elections.get(address),
+        min_isr_was_less=_min_isr_was_less(state, by_topic, config.min_insync_replicas, snapshot.cleared.get(address)),
         saved=tuple(
             one
             for one in snapshot.saved.get(address, ())

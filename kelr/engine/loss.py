@@ -8,7 +8,7 @@ from itertools import combinations
 
 from kelr.engine.case import Case
 from kelr.engine.logs import Ranges, count_distinct, ranges_of, records_of
-from kelr.engine.loss_words import gone_in_words, maybe_cut, not_read
+from kelr.engine.loss_words import gone_in_words, maybe_cut, not_read, promise_in_words
 from kelr.engine.quorum_words import promised_by_log
 from kelr.engine.words import agree, brokers, plural
 from kelr.model import Bounds, Loss, LossCertainty, ReplicaLog, Truncation
@@ -92,12 +92,14 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     count = _count(case, replica, unheard)
     agrees_to = agreements[best.replica] if best is not None else None
     lost, perhaps = lost_data(case), may_have_lost(case, electing=replica)
+    fewer = on_fewer(case)
     refuted = "; ".join(filter(None, (late, _refuted(case, replica, count, lost, perhaps))))
+    refuted = refuted or ("" if unheard else fewer)
     grade, reason = _grade(case, replica, guaranteed, count, refuted)
     # Nothing bounds what an unread log holds, or what those held besides that have lost data: a record that was on
     # their disks alone is on no log any more. A committed one was on min ISR replicas.
     counted = count.lost + count.perhaps
-    most = None if unheard or perhaps or (lost and case.state.leader not in case.electable) else counted
+    most = None if unheard or perhaps or fewer or (lost and case.state.leader not in case.electable) else counted
     committed = Bounds(count.known_committed, None if unheard or (refuted and not guaranteed) else counted)
     if grade is LossCertainty.PROVEN_NONE:
         committed = Bounds(0, 0)
@@ -116,6 +118,7 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
         gone_ranges=count.gone_ranges,
         lost_data=lost,
         may_have_lost=perhaps,
+        min_isr=min_isr_of_the_promise(case) if grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR else None,
         contradictory=guaranteed and count.known_committed > 0,
         lost_ranges=_lost_ranges(case, best, agrees_to),
         truncations=_truncations(case, replica),
@@ -276,7 +279,7 @@ def _grade(case: Case, replica: int, guaranteed: bool, count: _Count, refuted: s
             return LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
         return LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, (
             f"all logs of the recovery quorum ({brokers(quorum)}) were read and {replica} has the most complete one:"
-            f" {_promise(case)}"
+            f" {promise_in_words(min_isr_of_the_promise(case))}"
         )
     if count.unheard:
         return LossCertainty.UNKNOWN, "; ".join(filter(None, (_may_hold_more(count.unheard), refuted)))
@@ -299,19 +302,35 @@ def _may_hold_more(unheard: tuple[int, ...]) -> str:
     return f"{not_read(unheard)}{agree(len(unheard), ' and', ': each')} may hold more"
 
 
+def min_isr_of_the_promise(case: Case) -> int | None:
+    """As many replicas held a committed record as this; None where that is not known. What a reassignment adds was not
+    there when it was committed."""
+    if case.proven_quorum is not None:
+        return case.proven_quorum.min_isr
+    return None if case.min_isr is None else min(case.min_isr, len(case.state.replicas) - len(case.state.adding or ()))
+
+
+def on_fewer(case: Case) -> str:
+    """Why a committed record may have been on fewer replicas than min ISR is now; empty where nothing tells so."""
+    if not case.min_isr_was_less or case.proven_quorum is not None or min_isr_of_the_promise(case) == 1:
+        return ""
+    return (
+        "ISR, ELR and LastKnownELR are empty, as after a write of min.insync.replicas: what was committed with a"
+        " smaller value may be on no log"
+    )
+
+
 def _refuted(case: Case, elected: int, count: _Count, lost: tuple[int, ...], perhaps: tuple[int, ...]) -> str:
     """Why hearing the whole quorum promises nothing; empty where nothing denies it.
 
     A committed record was on min ISR replicas: where so many are known to have lost data, it may be on no log. A disk
     that lost the tails of logs takes the promise of all logs on it.
     """
-    quorum = case.proven_quorum
-    min_isr = case.min_isr if quorum is None else quorum.min_isr
     gone = gone_in_words(count.gone_ranges, count.unheard) if count.gone else ""
     perhaps = tuple(
         one for one in perhaps if one in _held_all_committed(case) or (one == elected and case.read_before(one))
     )
-    if not gone and not perhaps and len(lost) < (min_isr or 1):
+    if not gone and not perhaps and len(lost) < (min_isr_of_the_promise(case) or 1):
         return ""
     have, ends = agree(len(lost), "has", "have"), agree(len(lost), "its log ends", "their logs end")
     known = f"{brokers(lost)} {have} lost committed data ({ends} below a known high watermark)" if lost else ""
@@ -321,14 +340,6 @@ def _refuted(case: Case, elected: int, count: _Count, lost: tuple[int, ...], per
 
 def _gone(count: _Count) -> str:
     return f"; {gone_in_words(count.gone_ranges, count.unheard)}" if count.gone else ""
-
-
-def _promise(case: Case) -> str:
-    """What hearing the whole quorum promises: as many replicas held a committed record as min ISR was then."""
-    if case.min_isr is None:
-        return "nothing committed is lost if fewer than min ISR replicas lost data"
-    fewer = "no replica" if case.min_isr == 1 else f"fewer than {case.min_isr} replicas"
-    return f"nothing committed with min ISR {case.min_isr} is lost if {fewer} lost data"
 
 
 def _lost_ranges(case: Case, best: ReplicaLog | None, agrees_to: int | None) -> Ranges:

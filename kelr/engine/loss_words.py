@@ -5,13 +5,46 @@ What is not known is UNKNOWN, with its lower bound where there is one, and never
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kelr.engine.words import agree, brokers, offsets_in_words
 from kelr.model import Bounds, Loss, LossCertainty, ReplicaLog
 
-PROMISE = "if fewer than min ISR replicas lost data"
-"""What KIP-966's balanced recovery promises depends on this."""
+
+def promise(min_isrs: Iterable[int | None]) -> str:
+    """What a loss of none is of, and the condition that it hangs on: ``of what was committed with min ISR 2, if fewer
+    than 2 replicas lost data`` (KIP-966, balanced recovery).
+
+    Args:
+        min_isrs: `Loss.min_isr` of each election that this is said of.
+    """
+    known = set(min_isrs)
+    return f"{promised_of(known)}, {promised_if(known)}"
+
+
+def promise_in_words(min_isr: int | None) -> str:
+    """The same as a sentence: what hearing the whole recovery quorum promises."""
+    return f"nothing {promised_of([min_isr]).removeprefix('of what was ')} is lost {promised_if([min_isr])}"
+
+
+def promised_of(min_isrs: Iterable[int | None]) -> str:
+    """The first half of `promise`: a record that was committed with a smaller min ISR was on fewer replicas."""
+    match [*set(min_isrs)]:
+        case [1]:
+            return "of what was committed"
+        case [int(number)]:
+            return f"of what was committed with min ISR {number}"
+    return "of what was committed with the present min ISR"
+
+
+def promised_if(min_isrs: Iterable[int | None]) -> str:
+    """The second half."""
+    match [*set(min_isrs)]:
+        case [1]:
+            return "if no replica lost data"
+        case [int(number)]:
+            return f"if fewer than {number} replicas lost data"
+    return "if fewer than min ISR replicas lost data"
 
 
 def not_read(replicas: Sequence[int]) -> str:
@@ -55,7 +88,7 @@ def certainty_in_words(loss: Loss) -> str:
     if loss.grade is LossCertainty.PROVEN_NONE:
         return "proven" if loss.total is not None and loss.total.at_most is not None else "committed: proven"
     if loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
-        return f"none committed, {PROMISE}{_cut(loss)}"
+        return f"none {promise([loss.min_isr])}{_cut(loss)}"
     if loss.grade is LossCertainty.BOUNDED and not loss.unheard:
         return f"all logs read{_cut(loss)}"
     if not loss.counted:
@@ -63,7 +96,7 @@ def certainty_in_words(loss: Loss) -> str:
     why = [not_read(loss.unheard)] if loss.unheard else []
     why += [f"{brokers(loss.lost_data)} lost committed data"] if loss.lost_data else []
     why += [f"{offsets_in_words(loss.gone_ranges)} on no log"] if loss.gone_ranges else []
-    why = why or [maybe_cut(loss.may_have_lost)]
+    why = why or [maybe_cut(loss.may_have_lost) or loss.reason]
     return f"UNKNOWN: {'; '.join(why)}"
 
 

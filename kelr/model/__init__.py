@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from kelr.model.quorum import RecoveryQuorum
     from kelr.model.situation import WORST_FIRST, Situation
-    from kelr.model.snapshot import RecordedElection, Snapshot
+    from kelr.model.snapshot import ClearedElr, RecordedElection, Snapshot
     from kelr.model.target import Selection, Target, parse_target, select
     from kelr.model.topic_error import TopicError
 
@@ -100,6 +100,7 @@ __all__ = [
     "BrokerStatus",
     "Candidate",
     "Check",
+    "ClearedElr",
     "Cluster",
     "ConfigSource",
     "Consent",
@@ -225,7 +226,7 @@ _HOMES = {
     ),
     "quorum": ("RecoveryQuorum",),
     "situation": ("WORST_FIRST", "Situation"),
-    "snapshot": ("RecordedElection", "Snapshot"),
+    "snapshot": ("ClearedElr", "RecordedElection", "Snapshot"),
     "target": ("Selection", "Target", "parse_target", "select"),
     "topic_error": ("TopicError",),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kelr.model.fields import Int32, Offset, OffsetRange, Seats
+from kelr.model.fields import Count, Int32, Offset, OffsetRange, Seats
 from kelr.model.quorum import RecoveryQuorum
 from kelr.model.situation import Situation
 
@@ -156,6 +156,9 @@ class Loss:
     """Replicas that held everything committed once, and whose logs are known to lack some of it now."""
     may_have_lost: Seats = ()
     """Replicas whose disks have lost the tails of other logs, so that theirs of this partition may be cut, too."""
+    min_isr: Count | None = None
+    """Where no committed record is lost on a condition: that fewer than so many replicas lost data. It is of what was
+    committed with this min ISR. None: another grade, or it is not known."""
     contradictory: bool = False
     """The elected one's place in ISR or ELR says that it holds everything committed, and what others hold denies it."""
     lost_ranges: tuple[OffsetRange, ...] = ()

@@ -36,6 +36,16 @@ class RecordedElection:
 
 
 @dataclass(frozen=True, slots=True)
+class ClearedElr:
+    """That kelr emptied a leaderless partition's ELR and LastKnownELR, by its audit log."""
+
+    leader_epoch: int
+    """The partition's, and still that until somebody is elected."""
+    min_isr: int
+    """The min.insync.replicas that was in force before and after it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A cluster, some of its partitions, their configs and what is known of their logs, at one moment.
 
@@ -56,6 +66,8 @@ class Snapshot:
     """What a metadata log tells of who holds everything committed; a partition that is missing there has none known."""
     elections: Mapping[TopicPartition, RecordedElection] = field(default_factory=dict)
     """What kelr's own audit log tells of elections; a partition that is missing there has none on record."""
+    cleared: Mapping[TopicPartition, ClearedElr] = field(default_factory=dict)
+    """What it tells of ELRs that kelr cleared."""
     saved: Mapping[TopicPartition, Sequence[SavedLog]] = field(default_factory=dict)
     """What rescue files that kelr knows hold; a partition that is missing there has none."""
     source: str = "live"

@@ -22,6 +22,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     SAVED,
     Bounds,
+    ClearedElr,
     Loss,
     LossCertainty,
     Method,
@@ -207,6 +208,22 @@ def recorded_elections(
     return found
 
 
+def recorded_clearings(rows: Iterable[AuditRecord]) -> dict[TopicPartition, ClearedElr]:
+    """Partitions without a leader of which kelr cleared ELR and LastKnownELR, the newest time; a line of an older kelr
+    does not tell min ISR."""
+    found: dict[TopicPartition, ClearedElr] = {}
+    for row in rows:
+        price = row.loss if row.what is AuditWhat.HOLD and row.loss is not None else {}
+        cleared = price.get("cleared")
+        for one in cleared if isinstance(cleared, list) else ():
+            match price.get("min_isr"), one:
+                case int(min_isr), {"partition": int(partition), "leader": None, "leader_epoch": int(epoch), **sets}:
+                    # Kafka 4.0 can store -1, "no leader", after another write had cleared them.
+                    if sets.get("elr") or sets.get("last_known_elr") not in ([], [-1]):
+                        found[TopicPartition(row.topic, partition)] = ClearedElr(epoch, min_isr)
+    return found
+
+
 def _refused(row: AuditRecord) -> bool:
     """Whether this is an election that was refused, and never asked for."""
     return row.what is AuditWhat.ELECTION and row.result == ElectionResult.REFUSED and elected_by(row) is Elected.NOBODY
@@ -344,6 +361,7 @@ def _loss(loss: Loss) -> dict[str, Any]:
         "uncommitted": _bounds(loss.uncommitted),
         "total": _bounds(loss.total),
         "unheard": list(loss.unheard),
+        "min_isr": loss.min_isr,
         "gone_ranges": [list(one) for one in loss.gone_ranges],
     }
 

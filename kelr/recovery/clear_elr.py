@@ -59,6 +59,7 @@ class ClearedPartition:
     topic: str
     partition: int
     leader: int | None
+    leader_epoch: int
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
     clean: tuple[int, ...]
@@ -93,6 +94,11 @@ class ElrPrice:
     """What producers with acks=all see meanwhile."""
     defect: str = _DEFECT
     """What Kafka makes of it later."""
+
+    @property
+    def min_isr(self) -> int:
+        """The min.insync.replicas in force before it, and after it."""
+        return int(self.writes) - (self.own_value is not None)
 
 
 def price_of_clearing(
@@ -168,7 +174,13 @@ def _cleared(state: PartitionState, decision: Decision | None) -> ClearedPartiti
         else ()
     )
     return ClearedPartition(
-        state.topic, state.partition, state.leader, state.elr or (), state.last_known_elr or (), tuple(sorted(clean))
+        state.topic,
+        state.partition,
+        state.leader,
+        state.leader_epoch,
+        state.elr or (),
+        state.last_known_elr or (),
+        tuple(sorted(clean)),
     )
 
 
@@ -374,7 +386,7 @@ class _Attempt:
             command=self.command,
             cluster_id=price.cluster_id,
             journal=self.journal.path.name,
-            price={"cleared": [_as_json(one) for one in price.cleared]},
+            price={"min_isr": price.min_isr, "cleared": [_as_json(one) for one in price.cleared]},
             force_reason=self.force_reason,
             error=done.error,
             text=done.config.text,
@@ -412,6 +424,8 @@ def _is_clear(state: PartitionState) -> bool:
 def _as_json(one: ClearedPartition) -> dict[str, Any]:
     return {
         "partition": one.partition,
+        "leader": one.leader,
+        "leader_epoch": one.leader_epoch,
         "elr": list(one.elr),
         "last_known_elr": list(one.last_known_elr),
     }

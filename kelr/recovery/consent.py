@@ -64,7 +64,8 @@ def loss_in_short(plan: Plan) -> str:
         is_are = "is" if needed.known == 1 else "are"
         return f"{'' if exact else 'up to '}{plural(needed.known, 'offset')} {is_are} lost"
     unheard = sorted({replica for one in lossy for replica in one.loss.unheard})
-    why = not_read(unheard) if unheard else "logs are known to have lost data"
+    cut = any(one.loss.lost_data or one.loss.may_have_lost for one in lossy)
+    why = not_read(unheard) if unheard else "logs are known to have lost data" if cut else lossy[0].loss.reason
     if not needed.known:
         return f"what is lost is UNKNOWN: {why}"
     lost = f"at least {plural(needed.known, 'offset')} {'is' if needed.known == 1 else 'are'} lost"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
@@ -10,6 +10,7 @@ from kelr.engine import decide_all, needs_a_look
 from kelr.engine.advice.unclean_past import may_have_left
 from kelr.model import (
     BrokerStatus,
+    ClearedElr,
     Cluster,
     Decision,
     ElectionType,
@@ -72,6 +73,7 @@ def gather(
     rules: RuleSet | None = None,
     leave_out: LeaveOut | None = None,
     elections: Elections | None = None,
+    cleared: Mapping[TopicPartition, ClearedElr] | None = None,
     progress: Progress | None = None,
 ) -> Gathered:
     """Read the selected partitions once. Logs are asked for only where nobody who is live leads, or where disks may
@@ -83,6 +85,7 @@ def gather(
         leave_out: partitions that need no decision.
         elections: as for `kelr.sources.decisions.decide_partitions`: with it, partitions are not left out that lack
             records which other logs may hold.
+        cleared: the same.
 
     Raises:
         KelrError: the cluster cannot be reached at all.
@@ -100,9 +103,8 @@ def gather(
         left = {state.address for state in page.partitions if leave_out is not None and leave_out(cluster, state)}
         kept = [state for state in page.partitions if state.address not in left or may_be_unsaved(cluster, state)]
         read = page_snapshot(source, replace(page, partitions=tuple(kept)), clock_ms)
-        snapshot = with_logs(
-            source, replace(read, elections=elections or {}), is_read, clock_ms=clock_ms, progress=progress
-        )
+        read = replace(read, elections=elections or {}, cleared=cleared or {})
+        snapshot = with_logs(source, read, is_read, clock_ms=clock_ms, progress=progress)
         decisions = tuple(decide_all(snapshot, rules))
         well = tuple(one for one in decisions if _address(one) in left and not needs_a_look(one))
         left -= {_address(one) for one in decisions} - set(map(_address, well))
@@ -125,6 +127,7 @@ def gather_until(
     clock_ms: Callable[[], int],
     rules: RuleSet | None = None,
     elections: Elections | None = None,
+    cleared: Mapping[TopicPartition, ClearedElr] | None = None,
     report: Callable[[Waiting], None],
 ) -> Gathered:
     """Ask again, about those that are not settled, until all are or time is up. Reads only; nothing is changed.
@@ -146,7 +149,14 @@ def gather_until(
             return found
         rhythm.ground.sleep(min(rhythm.step_s, rhythm.limit_s - passed))
         source.forget()
-        again = gather(source, selection_of(waiting.open), clock_ms=clock_ms, rules=rules, elections=elections)
+        again = gather(
+            source,
+            selection_of(waiting.open),
+            clock_ms=clock_ms,
+            rules=rules,
+            elections=elections,
+            cleared=cleared,
+        )
         found = _replaced(found, again)
 
 

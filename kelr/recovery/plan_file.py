@@ -36,7 +36,7 @@ _LONGEST_PLACE = 300
 _HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but for line feed and tab, and those that turn the direction of what follows."""
 LATER = {
-    "Loss": {"gone_ranges", "lost_data", "may_have_lost", "contradictory"},
+    "Loss": {"gone_ranges", "lost_data", "may_have_lost", "min_isr", "contradictory"},
     "Alternative": {"start", "leader", "rescue"},
     "Advice": {"keep_down", "start", "stop", "stock"},
     "PlannedElection": {"against"},

@@ -10,6 +10,7 @@ from kelr.controller import RuleSet, choose_rules
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, plan_of
 from kelr.engine.planning.saved import NO_FILES
 from kelr.model import (
+    ClearedElr,
     Decision,
     ElectionRequest,
     LogAnswer,
@@ -63,6 +64,7 @@ def make_plan(
     only_unsafe: bool = False,
     rules: RuleSet | None = None,
     elections: Elections | None = None,
+    cleared: Mapping[TopicPartition, ClearedElr] | None = None,
     saved: Mapping[TopicPartition, Sequence[SavedLog]] = NO_FILES,
     progress: Progress | None = None,
 ) -> Made:
@@ -74,13 +76,14 @@ def make_plan(
         lifetime_ms: how long the plan may be carried out.
         only_unsafe: leave out partitions that have a live leader and enough replicas in sync.
         rules: the rule set that decides; None takes the one that the cluster runs.
-        elections, saved: as for `decide_partitions`.
+        elections, cleared, saved: as for `decide_partitions`.
 
     Raises:
         KelrError: the cluster cannot be reached at all.
     """
     began_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
-    read = _Read(Snapshot(began_ms, source.cluster(), source=source.name, elections=elections or {}, saved=saved))
+    began = Snapshot(began_ms, source.cluster(), source=source.name)
+    read = _Read(replace(began, elections=elections or {}, cleared=cleared or {}, saved=saved))
     decisions: list[Decision] = []
     not_known: list[Decision] = []
     for page in decide_partitions(
@@ -90,6 +93,7 @@ def make_plan(
         rules=rules,
         only_unsafe=only_unsafe,
         elections=elections,
+        cleared=cleared,
         saved=saved,
         progress=progress,
     ):

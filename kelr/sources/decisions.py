@@ -12,6 +12,7 @@ from kelr.engine.advice.unclean_past import may_have_left
 from kelr.engine.situation import has_one_copy
 from kelr.errors import KelrError
 from kelr.model import (
+    ClearedElr,
     Decision,
     LogUnavailable,
     LogUnavailableReason,
@@ -75,6 +76,7 @@ def decide_partitions(
     rules: RuleSet | None = None,
     only_unsafe: bool = False,
     elections: Elections | None = None,
+    cleared: Mapping[TopicPartition, ClearedElr] | None = None,
     saved: Mapping[TopicPartition, Sequence[SavedLog]] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[DecidedPage]:
@@ -91,6 +93,7 @@ def decide_partitions(
         elections: what kelr's audit log tells of elections. With it, even empty, those healthy partitions are looked at
             that lack a replica whose broker is down: its disk may hold the only copy of what an unclean election gave
             up, and then they are not left out.
+        cleared: what it tells of ELRs that kelr cleared.
         saved: what rescue files hold: it need not be saved again.
         progress: told of the replicas' logs as they arrive.
 
@@ -102,8 +105,8 @@ def decide_partitions(
     pages = _together(_maybe_unsafe(source, selection)) if only_unsafe else source.pages(selection)
     for page in _with_first_replicas(pages):
         snapshot = page_snapshot(source, page, clock_ms)
-        if elections or saved:
-            snapshot = replace(snapshot, elections=elections or {}, saved=saved or {})
+        if elections or cleared or saved:
+            snapshot = replace(snapshot, elections=elections or {}, cleared=cleared or {}, saved=saved or {})
         lacking = [(state, spare) for state in page.partitions if (spare := _to_spare(snapshot, state)) is not None]
         thin = [spare == 0 for state, spare in lacking if not has_one_copy(state)]
         counts = (len(page.partitions) + page.left_out, len(lacking) - len(thin), len(thin), sum(thin))

@@ -9,7 +9,7 @@ from kelr.controller import RuleSet, choose_rules
 from kelr.engine import decide_all
 from kelr.engine.what_if.assumptions import Assumption
 from kelr.engine.what_if.imagine import Happened, imagine
-from kelr.model import Decision, PartitionState, SavedLog, Selection, Snapshot, TopicError, TopicPartition
+from kelr.model import ClearedElr, Decision, PartitionState, SavedLog, Selection, Snapshot, TopicError, TopicPartition
 from kelr.sources.base import Page, Progress, Source
 from kelr.sources.decisions import Elections, is_unsafe, page_snapshot, with_logs
 
@@ -50,6 +50,7 @@ def decide_side_by_side(
     clock_ms: Callable[[], int],
     only_unsafe: bool = False,
     elections: Elections | None = None,
+    cleared: Mapping[TopicPartition, ClearedElr] | None = None,
     saved: Mapping[TopicPartition, Sequence[SavedLog]] | None = None,
     progress: Progress | None = None,
 ) -> SideBySide:
@@ -61,13 +62,15 @@ def decide_side_by_side(
         rule_sets: None stands for the one that the cluster runs.
         clock_ms: the time in milliseconds since 1970 UTC, where the source reads as it goes.
         only_unsafe: leave out partitions that are healthy before the assumptions and after them, under every rule set.
-        elections, saved: what kelr's audit log tells of elections, and what rescue files hold.
+        elections, cleared, saved: as for `decide_partitions`.
 
     Raises:
         AssumptionError: an assumption is about a broker or a rack that there is not.
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
-    before = replace(_read_all(source, selection, clock_ms), elections=elections or {}, saved=saved or {})
+    before = replace(
+        _read_all(source, selection, clock_ms), elections=elections or {}, cleared=cleared or {}, saved=saved or {}
+    )
     wanted = _unsafe(before, rule_sets, assumptions) if only_unsafe else _addresses(before.partitions)
     snapshot = with_logs(source, before, lambda _, state: state.address in wanted, clock_ms=clock_ms, progress=progress)
     decided = tuple(_decided(snapshot, wanted, rules, assumptions) for rules in rule_sets)

@@ -12,7 +12,7 @@ from typing import Any
 
 from kelr.controller import RULE_SETS
 from kelr.engine.advice.commands import STOCK_CONNECTION
-from kelr.engine.loss_words import PROMISE, amount_in_words, where_in_words
+from kelr.engine.loss_words import amount_in_words, promise, promise_in_words, promised_if, promised_of, where_in_words
 from kelr.engine.recovery.elections import elects_by_unread_logs
 from kelr.engine.words import agree, brokers, former_in_words, in_short, joined, time_of_day, utc_time
 from kelr.model import (
@@ -324,8 +324,10 @@ class Explanation:
             return
         events = events_of(decision, every=self.details)
         yield from self._table(WIDE_EVENT_COLUMNS if self.details else EVENT_COLUMNS, events)
-        if any(one.loss is not None and one.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR for one in events):
-            yield plain(f"{NOT_PROVEN} {sentence(PROMISE)}.")
+        kept = LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
+        promised = [one.loss.min_isr for one in events if one.loss is not None and one.loss.grade is kept]
+        if promised:
+            yield plain(f"{NOT_PROVEN} {sentence(promise(promised))}.")
         for event in () if self.details else filter(noted_below, events):
             yield from self._lines(plain(f"{event.name}: {event.note}."))
 
@@ -474,11 +476,10 @@ def _loss(row: Explained, loss: Loss | None, when: str) -> Text:
     unread = _unread(row, loss.unheard)
     reason = "" if unread or not loss.reason or loss.grade is not LossCertainty.UNKNOWN else f" {full(loss.reason)}"
     if loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
-        reason = f" No committed record is lost {PROMISE}."
+        reason = f" {sentence(promise_in_words(loss.min_isr))}."
         if total is not None and total.none:
             # The condition, in the same sentence: with min ISR 1 it may be all that there is to say.
-            few = "no replica" if row.decision.min_isr == 1 else "fewer than min ISR replicas"
-            return plain(f"None {when}, if {few} lost data.{unread}")
+            return plain(f"None {promised_of([loss.min_isr])} {when}, {promised_if([loss.min_isr])}.{unread}")
     of_them = f", {committed} of them committed" if committed is not None and _tells(loss) else ""
     if total is not None and total.none:
         return plain(f"None {when}.{reason}{unread}")

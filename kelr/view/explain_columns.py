@@ -351,7 +351,7 @@ def lost_offsets(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> 
 
 
 NOT_PROVEN = "*"
-"""Behind a loss of none that holds `PROMISE`."""
+"""Behind a loss of none that holds on a condition (`promise`)."""
 
 
 def _cells(loss: Loss | None) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kelr.engine.loss_words import PROMISE
+from kelr.engine.loss_words import promise
 from kelr.engine.planning.lost import Elected, Lost, LostInAll, lost_in_all
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import Bounds, TopicPartition
@@ -36,7 +36,7 @@ def lost_document(found: Sequence[Lost]) -> Json:
         "committed": [lost.committed.at_least, lost.committed.at_most],
         "total": [lost.total.at_least, lost.total.at_most],
         "unknown": lost.unknown,
-        "promised": lost.promised,
+        "promised": len(lost.promised),
         "unread": list(lost.unread),
         "truncated": list(lost.truncated),
         "saved": lost.saved,
@@ -64,10 +64,10 @@ def bounds_in_words(bounds: Bounds | None) -> str:
 def lost_in_short(lost: LostInAll) -> str:
     """The end of a sentence: ``UNKNOWN, at least 19 offsets``; ``nothing``."""
     if lost.total == Bounds(0, 0):
-        return f"nothing, {PROMISE}" if lost.promised else "nothing"
+        return f"nothing {promise(lost.promised)}" if lost.promised else "nothing"
     if lost.total.at_most is None and lost.committed == Bounds(0, 0):
-        condition = f", {PROMISE}" if lost.promised else ""
-        return f"no committed offset{condition}; others: {bounds_in_words(lost.total)}"
+        none = f"nothing {promise(lost.promised)}" if lost.promised else "no committed offset"
+        return f"{none}; others: {bounds_in_words(lost.total)}"
     words = bounds_in_words(lost.total)
     return words if words == "UNKNOWN" else f"{words} offset{'' if lost.total == Bounds(1, 1) else 's'}"
 
@@ -78,7 +78,7 @@ def lost_in_words(lost: LostInAll) -> str:
     if lost.total == Bounds(0, 0):
         return f"{lost_in_short(lost)} ({elections_in_words(lost.elections)})."
     committed = bounds_in_words(lost.committed)
-    condition = f" ({PROMISE})" if lost.promised else ""
+    condition = f" ({promise(lost.promised)})" if lost.promised else ""
     words = f"{bounds_in_words(lost.total)} offsets in all, of them committed: {committed}{condition}"
     if lost.total == Bounds(0) and lost.committed == Bounds(0):
         words = "UNKNOWN"

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kelr.engine.advice.commands import DIRECTORY, led_by, read_the_disk
-from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words, not_read
+from kelr.engine.loss_words import certainty_in_words, loss_in_words, not_read, promise
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.hold import loses_less
 from kelr.engine.words import agree, brokers, time_of_day
 from kelr.model import LOG_DIRECTORY, AdviceAction, Bounds, Loss, LossCertainty, TopicError, TopicPartition
 from kelr.model.plan import Consent, Method, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.page.words import sentence
 from kelr.view.broker_order import WANTED_BACK, BrokerOrder, BrokerStep, broker_order, sections
 from kelr.view.describe import note_errors
 from kelr.view.formats import OutputFormat
@@ -320,12 +321,15 @@ class PlanPage:
     def groups(self, *, rows: bool = True) -> None:
         """The elections, those together that have the leader and the kind of loss in common; then what the losses stand
         on. Without `rows` that alone."""
+        kept = LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
+        promised = promise(one.loss.min_isr for one in self._plan.elections if one.loss.grade is kept)
+        promised = f"{sentence(promised)}."
         groups: dict[_Like, list[PlannedElection]] = {}
         marks: dict[str, str] = {}
         for one in self._plan.elections:
-            note = _footnote(one.loss)
+            note = _footnote(one.loss, promised)
             if note:
-                marks.setdefault(note, "*" if note == _PROMISED else f" [{sum(m != '*' for m in marks.values()) + 1}]")
+                marks.setdefault(note, "*" if note == promised else f" [{sum(m != '*' for m in marks.values()) + 1}]")
             groups.setdefault(_like(one, note), []).append(one)
         cells = [
             (
@@ -344,7 +348,7 @@ class PlanPage:
         for note, mark in marks.items():
             if rows:
                 self._screen.say(note, label=f"{mark.strip()} ", style=Style.PLAIN)
-            elif note != _PROMISED:
+            elif note != promised:
                 self._labelled("", note)
 
     def notes(self, *, full: bool = False, asked: bool = False) -> None:
@@ -520,8 +524,6 @@ def _alike(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, 
 
 # The rows.
 
-_PROMISED = f"{PROMISE[:1].upper()}{PROMISE[1:]}."
-
 
 @dataclass(frozen=True, slots=True)
 class _Like:
@@ -569,14 +571,15 @@ def _logs_read(one: PlannedElection) -> str:
     return f"{count} ({agree(len(disks), 'disk', 'disks')} {', '.join(disks)})" if disks else count
 
 
-def _footnote(loss: Loss) -> str:
-    """What a loss stands on beyond the logs that were read; empty where nothing."""
-    if (
-        loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
-        and certainty_in_words(loss) == f"none committed, {PROMISE}"
-    ):
-        return _PROMISED
+def _footnote(loss: Loss, promised: str) -> str:
+    """What a loss stands on beyond the logs that were read; empty where nothing.
+
+    Args:
+        promised: what all those stand on that are none on a condition.
+    """
     text = certainty_in_words(loss)
+    if text == f"none {promise([loss.min_isr])}":
+        return promised
     said = f"UNKNOWN: {not_read(loss.unheard)}" if loss.unheard else ""
     counted = loss.total is None or loss.total.at_most is not None
     all_read = loss.grade is LossCertainty.BOUNDED and not loss.unheard and counted

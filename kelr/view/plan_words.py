@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from kelr.engine.advice.commands import save_first
 from kelr.engine.advice.returns import cuts_in_words as cuts_of_returns
 from kelr.engine.advice.returns import save_what_it_may_truncate
-from kelr.engine.loss_words import PROMISE, loss_in_short, not_read
+from kelr.engine.loss_words import loss_in_short, not_read, promise
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import agree, plural
@@ -109,10 +109,11 @@ def loss_of_plan(plan: Plan) -> str:
     """``At least 19 offsets, 4 committed. More UNKNOWN: the log of broker 1 was not read.``"""
     loss = plan.known_loss
     if plan.consent is Consent.YES:
-        promised = any(one.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR for one in plan.elections)
+        kept = LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
+        promised = [one.loss.min_isr for one in plan.elections if one.loss.grade is kept]
         committed = "None" if loss == Bounds(0, 0) else "None committed"
         total = "" if loss == Bounds(0, 0) else f"; {_in_all(loss)} in all" if loss != Bounds(0) else "; total UNKNOWN"
-        return f"{committed}{f', {PROMISE}' if promised else ''}{total}."
+        return f"{committed}{f' {promise(promised)}' if promised else ''}{total}."
     known = ""
     if loss != Bounds(0):
         total = _in_all(loss)

@@ -11,6 +11,7 @@ from kelr.model import (
     METADATA_FEATURE,
     Broker,
     BrokerStatus,
+    ClearedElr,
     Cluster,
     ConfigSource,
     Decision,
@@ -63,8 +64,10 @@ def snapshot_of(
     min_isr: int | None = 2,
     unclean: bool | None = False,
 ) -> Snapshot:
+    """Where ISR, ELR and LastKnownELR are empty, kelr has cleared them, and so min ISR is as it was."""
     config = TopicConfig(min_isr, ConfigSource.TOPIC, unclean, ConfigSource.DEFAULT)
-    return Snapshot(0, cluster, (state,), {state.topic: config}, {state.address: tuple(logs)})
+    cleared = {state.address: ClearedElr(state.leader_epoch, min_isr or 0)}
+    return Snapshot(0, cluster, (state,), {state.topic: config}, {state.address: tuple(logs)}, cleared=cleared)
 
 
 def case(

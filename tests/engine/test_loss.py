@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
-from kelr.engine import Case
+from kelr.engine import Case, case_of
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import certainty_in_words, cost_in_words, loss_in_words, lost_in_words
 from kelr.engine.planning.consent import consent_of
@@ -15,6 +16,7 @@ from kelr.engine.planning.hold import loses_less
 from kelr.model import (
     LOG_DIRECTORY,
     Bounds,
+    ClearedElr,
     Consent,
     ElectedBy,
     LogAnswer,
@@ -26,7 +28,7 @@ from kelr.model import (
     ReplicaLog,
     Truncation,
 )
-from tests.engine.cases import case, cluster_of, leaderless, log_of, silent
+from tests.engine.cases import case, cluster_of, leaderless, log_of, silent, snapshot_of
 
 LIVE = cluster_of(live=(1, 2, 3))
 BLIND = ReplicaLog(1, 40, current_leader_epoch=5, high_watermark=40, log_start=0, last_epoch_error="no")
@@ -68,6 +70,7 @@ def test_the_best_log_loses_nothing_if_fewer_than_min_isr_lost_data() -> None:
         behind_best=0,
         best=2,
         agrees_to=50,
+        min_isr=2,
         reason="all logs of the recovery quorum (brokers 1, 2 and 3) were read and 2 has the most complete one:"
         " nothing committed with min ISR 2 is lost if fewer than 2 replicas lost data",
     )
@@ -90,6 +93,58 @@ def test_how_many_may_lose_data_goes_by_min_isr(min_isr: int, fewer: str) -> Non
 def test_an_unknown_min_isr_is_called_by_its_name() -> None:
     logs = [log_of(replica, (0, 50)) for replica in (1, 2, 3)]
     assert loss_of_electing(of(*logs, min_isr=None), 1).reason.endswith("lost if fewer than min ISR replicas lost data")
+
+
+EQUAL = tuple(log_of(replica, (0, 20)) for replica in (1, 2, 3))
+
+
+def _cleared(cleared: ClearedElr | None, state: PartitionState | None = None, **more: Any) -> Loss:
+    """The loss of electing 1 of logs that are alike, where the audit log tells this, or nothing."""
+    state = state or leaderless()
+    snapshot = snapshot_of(state, LIVE, EQUAL, **more)
+    known = replace(snapshot, cleared={} if cleared is None else {state.address: cleared})
+    return loss_of_electing(case_of(known, state, ELR_4_3), 1)
+
+
+def test_after_a_write_of_min_isr_the_best_log_promises_nothing() -> None:
+    """30 records were committed with min ISR 1, on a log that lost them; then somebody wrote 2."""
+    loss = _cleared(None)
+    assert (loss.grade, loss.committed, loss.total) == (LossCertainty.UNKNOWN, Bounds(0), Bounds(0))
+    assert loss.reason == (
+        "ISR, ELR and LastKnownELR are empty, as after a write of min.insync.replicas: what was committed with a"
+        " smaller value may be on no log"
+    )
+    assert certainty_in_words(loss) == f"UNKNOWN: {loss.reason}"
+    assert consent_of(loss, ElectedBy.DESIGNATION) is Consent.LOSS
+
+
+@pytest.mark.parametrize(
+    ("cleared", "kept"),
+    [
+        (ClearedElr(leader_epoch=5, min_isr=2), True),
+        (ClearedElr(leader_epoch=4, min_isr=2), False),  # somebody led since
+        (ClearedElr(leader_epoch=5, min_isr=1), False),  # raised since
+    ],
+)
+def test_what_kelr_cleared_itself_leaves_the_promise(cleared: ClearedElr, kept: bool) -> None:
+    grade = LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR if kept else LossCertainty.UNKNOWN
+    assert _cleared(cleared).grade is grade
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "number"),
+    [
+        (leaderless(), {"min_isr": 1}, 1),  # it was not less
+        (leaderless((1,)), {}, 1),
+        (leaderless(last_known=(3,)), {}, 2),
+        (replace(leaderless(last_known=(3,)), adding=(2, 3)), {}, 1),
+    ],
+)
+def test_the_promise_is_of_min_isr_and_of_no_more_than_the_replicas_there_were(
+    state: PartitionState, more: dict[str, Any], number: int
+) -> None:
+    loss = _cleared(None, state, **more)
+    assert (loss.grade, loss.min_isr) == (LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, number)
 
 
 def test_a_silent_replica_leaves_the_loss_open_above() -> None:
@@ -313,7 +368,8 @@ def test_what_one_disk_alone_held_and_lost_is_counted_by_no_log() -> None:
     assert consent_of(loss, ElectedBy.DESIGNATION) is Consent.LOSS
     more = "broker 1 has lost data, perhaps more than any log shows"
     assert cost_in_words(loss) == f"loses an UNKNOWN number of offsets; {more}"
-    assert certainty_in_words(loss) == f"none committed, if fewer than min ISR replicas lost data; {more}"
+    condition = "if fewer than 2 replicas lost data"
+    assert certainty_in_words(loss) == f"none of what was committed with min ISR 2, {condition}; {more}"
     counted = loss_of_electing(known, 3)
     assert (counted.grade, counted.committed, counted.total) == (
         LossCertainty.BOUNDED,

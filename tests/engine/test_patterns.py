@@ -225,6 +225,7 @@ def test_of_equal_logs_the_first_in_the_assignment_is_the_best_whatever_its_id()
     for replicas in ((1, 2), (2, 1)):
         state = leaderless(replicas)
         snapshot = snapshot_of(state, cluster_of(live=(1, 2)), [log_of(1, (0, 9)), log_of(2, (0, 9))])
+        snapshot = replace(snapshot, cleared={})  # what kelr's audit log tells is of one partition
         (verdict,) = verdicts(snapshot)
         assert verdict == verdict_of(decide(snapshot, state))
         assert verdict.advised_replica == replicas[0]

@@ -70,6 +70,8 @@ class Truth:
     """The leader, where one leads and runs: what only other logs hold was lost when it was elected."""
     outdated: frozenset[int] = frozenset()
     """`Seen.outdated`."""
+    promised_with: Mapping[int, int] = field(default_factory=dict)
+    """`World.promised_with`; of those that are missing there it is not known."""
 
     @property
     def promised(self) -> frozenset[int]:
@@ -150,6 +152,7 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
         seen: what of it can be seen.
     """
     found = {}
+    world.note_promises()
     for address, state in sorted(world.partitions.items()):
         ledger, sight = world.logs(address).ledger, seen.get(address, Seen())
         deleted = frozenset(record for record in ledger.deleted if world.offsets.get(record, sight.start) < sight.start)
@@ -168,6 +171,7 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
             {record: world.offsets[record] for record in ledger.committed | ledger.visible if record in world.offsets},
             world.running.cluster.serving(address),
             sight.outdated,
+            world.promised_with[address],
         )
     return found
 

@@ -125,6 +125,7 @@ def play(incident: Incident) -> World:
     """Let it happen."""
     world = created(incident.setup)
     for deed in incident.deeds:
+        world.note_promises()
         _DOES[deed.name](world, deed, random.Random(deed.seed))
     return world
 
@@ -333,7 +334,22 @@ def _unregistered(plot: _Plot) -> list[Deed]:
 
 def _cleared(plot: _Plot) -> list[Deed]:
     """Nobody is named as a member of ISR, ELR or LastKnownELR any more."""
+    if plot.chance.random() < 0.5:
+        return _raised(plot)
     return [*plot.stale(), plot.deed("write min isr", number=3), plot.wait()]
+
+
+def _raised(plot: _Plot) -> list[Deed]:
+    """Records are committed on `a` alone, with min ISR 1, and its log loses them; min ISR is 2 from then on, or from
+    when it still leads."""
+    a, *others = plot.brokers
+    raised = [plot.deed("write min isr", number=1), plot.wait()]
+    early = plot.chance.random() < 0.3
+    deeds = [plot.deed("write min isr", number=3), plot.deed("produce"), plot.wait()]
+    deeds += [*(plot.deed("kill", other) for other in others), plot.wait(), plot.deed("produce")]
+    deeds += [*(raised if early else ()), plot.deed("kill", a), plot.wait(), plot.deed("cut", a, number=6)]
+    deeds += [*(plot.deed("start", other) for other in others), plot.wait(), *(() if early else raised)]
+    return [*deeds, *plot.some([plot.deed("start", a), plot.wait()])]
 
 
 def _switched_off(plot: _Plot) -> list[Deed]:

@@ -249,7 +249,7 @@ def _committed(case: Case) -> _Answer:
     if found[0] is Verdict.WRONG and case.deleted_unseen:
         found = _bounds(loss.committed, len(gone | case.deleted_unseen), text, gone=len(case.gone))
     # "None, if fewer than min ISR replicas lost data": that is judged with the promise.
-    conditional = loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR and bool(case.truth.torn)
+    conditional = loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR and len(case.truth.torn) >= (loss.min_isr or 1)
     return (Verdict.UNKNOWN, text) if conditional and found[0] is Verdict.WRONG else found
 
 
@@ -290,13 +290,22 @@ def _promise(case: Case) -> _Answer:
 
 
 def _conditional_promise(case: Case, missing: frozenset[int], text: str) -> _Answer:
-    """None is lost "if fewer than min ISR replicas lost data": an honest condition, unless it is known not to hold."""
+    """None is lost "of what was committed with min ISR 2, if fewer than 2 replicas lost data": an honest condition,
+    unless it is known not to hold. Wrong where it holds, and some is lost."""
     seen = max(case.truth.marks.values(), default=0)
     refuted = sorted(
         case.truth.offsets[one] for one in missing if one in case.truth.offsets and case.truth.offsets[one] < seen
     )
     if refuted:
         return Verdict.WRONG, f"{text}; a high watermark of {seen} was there to see"
+    loss, state, torn = case.claim.says, case.truth.state, len(case.truth.torn)
+    # It is of what was committed with its min ISR, unless it is to be seen that this has been written since.
+    written = (state.leader, state.isr, state.elr, state.last_known_elr) == (None, (), (), ())
+    least = 1 if written or loss.min_isr is None else loss.min_isr
+    held = {one: case.truth.promised_with.get(one, 0) for one in missing}
+    broken = {one for one, number in held.items() if number >= least and torn < (loss.min_isr or number)}
+    if broken:
+        return Verdict.WRONG, f"{text}; lost by {sorted(case.truth.torn)} alone; min ISR was {sorted({*held.values()})}"
     return Verdict.UNKNOWN, text
 
 

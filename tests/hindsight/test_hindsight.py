@@ -46,6 +46,7 @@ def test_nothing_that_is_said_by_the_kips_rules_is_wrong(rules: str) -> None:
 
 
 MENDED = {
+    21: "min ISR was raised once the only log with a committed record had lost it, and one lost log was to be no loss",
     22833: "a dead last known leader of Kafka 4.0 was to be brought back although its disk lacked records",
     91063: "a dead leader that a return elects on paper, and that is none once it is back",
     91664: "a transaction begins beyond the high watermark of whoever is designated",
@@ -112,6 +113,17 @@ def test_a_loss_that_is_off_by_one_is_wrong() -> None:
         assert _again(incident, replace(claim, says=replace(loss, total=total))).verdict is Verdict.WRONG
     assert _again(incident, replace(claim, says=replace(loss, total=Bounds(0)))).verdict is Verdict.UNKNOWN
     assert _again(incident, replace(claim, says=replace(loss, total=None))).verdict is Verdict.UNKNOWN
+
+
+def test_a_promise_that_too_few_losses_break_is_wrong() -> None:
+    """A record was committed with min ISR 1 on one log, which lost it; somebody wrote 2, and all sets are empty."""
+    incident = incident_of(21, RULES)
+    found = [one for one in judged(incident) if one.claim.kind is Kind.PROMISE and one.claim.says.unheard == ()]
+    assert {one.verdict for one in found} == {Verdict.UNKNOWN}
+    promised = replace(found[0].claim.says, grade=LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, committed=NONE)
+    for min_isr, verdict in ((2, Verdict.WRONG), (1, Verdict.UNKNOWN)):
+        claim = replace(found[0].claim, says=replace(promised, min_isr=min_isr))
+        assert _again(incident, claim).verdict is verdict
 
 
 def test_another_winner_is_wrong() -> None:
@@ -327,7 +339,7 @@ _BROKEN: Mapping[str, tuple[str, object, Kind]] = {
     "every fence lets pass": ("kelr.engine.planning.fences._all", lambda *_: (), Kind.FENCED),
     "no loss is reported": (
         "kelr.view.incident.losses._between",
-        lambda _, __, now: Lost(
+        lambda _material, _before, now: Lost(
             TopicPartition(now.topic, now.partition), now.leader, LossCertainty.BOUNDED, NONE, NONE, ""
         ),
         Kind.REPORT_LOST,

@@ -95,6 +95,8 @@ class World:
     """The offset that each record got when it was produced, by its id."""
     torn: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     """Replicas whose log lost something on its disk."""
+    promised_with: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
+    """Of promised records the min ISR when they were (`note_promises`)."""
     marks: dict[int, int | None] = field(default_factory=dict)
     """Broker epochs in marks of a clean shutdown that are not the broker's own."""
     left_ms: dict[int, int] = field(default_factory=dict)
@@ -137,6 +139,14 @@ class World:
         ledger = self.logs(address).ledger
         return (ledger.committed | ledger.visible) - ledger.deleted
 
+    def note_promises(self) -> None:
+        """Somebody is about to do something: what was promised so far, was with the min ISR of now."""
+        controller = self.running.cluster.controller
+        for address, state in self.partitions.items():
+            ledger, known = self.logs(address).ledger, self.promised_with.get(address, {})
+            min_isr = min(controller.config(address.topic).min_isr or 1, len(state.replicas))
+            self.promised_with[address] = {**dict.fromkeys(ledger.committed | ledger.visible, min_isr), **known}
+
     def fork(self) -> World:
         """This moment once more; nothing that happens in one of the two is seen in the other."""
         return _watched(
@@ -149,6 +159,7 @@ class World:
                 readings=dict(self.readings),
                 offsets=dict(self.offsets),
                 torn=dict(self.torn),
+                promised_with=dict(self.promised_with),
                 marks=dict(self.marks),
                 left_ms=dict(self.left_ms),
                 transactions=dict(self.transactions),

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import multiprocessing
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kelr.durable import AppendOnlyFile
 from kelr.errors import BadInputError
-from kelr.model import LOG_DIRECTORY, RecordedElection, TopicPartition
+from kelr.model import LOG_DIRECTORY, ClearedElr, RecordedElection, TopicPartition
 from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.recovery import audit
-from kelr.recovery.audited import Recorded, recorded_elections
+from kelr.recovery.audited import Recorded, recorded_clearings, recorded_elections
 from kelr.recovery.places import audit_file
 from tests.still_ground import StillGround
 
@@ -185,6 +186,17 @@ def test_elections_that_gave_something_up_stay_on_record_until_who_was_down_is_s
     assert recorded_elections([unclean, replay, again])[ORDERS_0] == RecordedElection(
         3, 7, 3, clean=False, unread=(1, 2)
     )
+
+
+def test_a_clearing_is_on_record_where_nobody_led_and_no_other_write_had_come_before() -> None:
+    leaderless = {"partition": 0, "leader": None, "leader_epoch": 4, "elr": [], "last_known_elr": [1]}
+    others = [{"partition": 1, "leader": 2}, {"last_known_elr": [-1]}, {"last_known_elr": []}]
+    cleared = [leaderless, *({**leaderless, "partition": at, **one} for at, one in enumerate(others, 1))]
+    line = _record(1, what=AuditWhat.HOLD, loss={"min_isr": 2, "cleared": cleared})
+    assert recorded_clearings([line]) == {ORDERS_0: ClearedElr(4, 2)}
+    for garbled in (None, {}, {"min_isr": 2}, {"cleared": cleared}, {"min_isr": 2, "cleared": [{"partition": 0}, 7]}):
+        assert recorded_clearings([replace(line, loss=garbled)]) == {}
+    assert recorded_clearings([replace(line, what=AuditWhat.ELECTION)]) == {}
 
 
 def test_a_plan_that_is_tried_again_and_refused_does_not_undo_what_it_did_before() -> None:

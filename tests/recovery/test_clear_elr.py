@@ -11,16 +11,27 @@ import pytest
 from kelr.controller import Configs, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import NotAuthorizedError, RefusedError, UsageError
-from kelr.model import ConfigSource, ElectionRequest, ElectionType, TopicConfig, TopicPartition
+from kelr.model import (
+    ClearedElr,
+    ConfigSource,
+    ElectionRequest,
+    ElectionType,
+    LossCertainty,
+    Selection,
+    TopicConfig,
+    TopicPartition,
+)
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
+from kelr.recovery.audited import recorded_clearings
 from kelr.recovery.clear_elr import Clearing, ElrPrice, clear_elr, price_of_clearing
 from kelr.recovery.consent import Confirmation
 from kelr.recovery.journal_store import open_journals, refuse_open_journals
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
 from kelr.recovery.undo import undo
+from kelr.sources.decisions import decide_partitions
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (
     CLUSTER_ID,
@@ -78,7 +89,26 @@ def test_both_sets_are_cleared_and_the_config_is_as_before(tmp_path: Path, own: 
     assert (line.what, line.topic, line.partition, line.result) == ("hold", TOPIC, None, "done")
     assert line.force_reason == "the machine of 1 is lost"
     assert line.loss is not None
-    assert line.loss["cleared"][0] == {"partition": 0, "elr": [1], "last_known_elr": [1]}
+    before = {"leader": None, "leader_epoch": world.state(0).leader_epoch, "elr": [1], "last_known_elr": [1]}
+    assert line.loss["cleared"][0] == {"partition": 0, **before}
+    cleared = recorded_clearings([line])
+    assert cleared == {at: ClearedElr(world.state(at.partition).leader_epoch, 2) for at in held.cleared}
+    # Who finds the sets empty, and does not know that it was kelr, cannot know what min ISR was.
+    assert _best_loss(world, cleared) == {LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR}
+    assert _best_loss(world, {}) == {LossCertainty.UNKNOWN}
+
+
+def _best_loss(world: World, cleared: Mapping[TopicPartition, ClearedElr]) -> set[LossCertainty]:
+    """The grades of electing the most complete logs."""
+    pages = decide_partitions(SimulatedSource(world), Selection(), clock_ms=world.clock_ms, cleared=cleared)
+    balanced = (
+        one.loss
+        for page in pages
+        for decision in page.decisions
+        for one in decision.elections
+        if one.election is ElectionType.LONGEST_LOG_BALANCED
+    )
+    return {loss.grade for loss in balanced if loss is not None}
 
 
 @OWN

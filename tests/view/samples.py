@@ -158,9 +158,9 @@ def put_right(output: Output) -> None:
 # Hold.
 
 HELD = (
-    ClearedPartition("orders", 0, 3, (), (2,), ()),
-    ClearedPartition("orders", 1, None, (1,), (1,), (1,), True),
-    ClearedPartition("orders", 2, None, (2, 3), (), (), False),
+    ClearedPartition("orders", 0, 3, 4, (), (2,), ()),
+    ClearedPartition("orders", 1, None, 4, (1,), (1,), (1,), True),
+    ClearedPartition("orders", 2, None, 4, (2, 3), (), (), False),
 )
 PRICE = ElrPrice(
     topic="orders",

@@ -669,10 +669,11 @@ def test_a_chat_message_is_short_and_its_blocks_are_closed(count: int, words: st
 
 
 def test_a_chat_message_has_the_whole_condition_of_a_promise() -> None:
-    promised = audited(loss={"grade": LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, "committed": [0, 0], "total": [0, 0]})
+    grade = LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR
+    promised = audited(loss={"grade": grade, "committed": [0, 0], "total": [0, 0], "min_isr": 2})
     text = chat(material(look(led(3, 3)), done=Done("a", (promised,))))
-    condition = "if fewer than min ISR replicas lost data"
-    assert any(line.startswith("orders:1") and line.endswith(f"none, {condition}") for line in text.splitlines())
+    condition = "of what was committed with min ISR 2, if fewer than 2 replicas lost data"
+    assert any(line.startswith("orders:1") and line.endswith(f"none {condition}") for line in text.splitlines())
     assert f"committed offsets lost; {condition} " in text
 
 

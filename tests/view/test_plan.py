@@ -198,12 +198,24 @@ def test_where_a_reason_has_to_be_given_the_step_says_why() -> None:
     )
 
 
+PROMISED: dict[str, Any] = {"grade": LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, "min_isr": 2}
+
+
 def test_a_promise_is_a_footnote() -> None:
-    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR))
-    lines = shown(plan(promised)).splitlines()
-    assert "Loss  None, if fewer than min ISR replicas lost data." in lines
+    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, **PROMISED))
+    lines = shown(plan(promised), width=120).splitlines()
+    assert "Loss  None of what was committed with min ISR 2, if fewer than 2 replicas lost data." in lines
     assert "orders:0         2  0*              0           2" in lines
-    assert "* If fewer than min ISR replicas lost data." in lines
+    assert "* Of what was committed with min ISR 2, if fewer than 2 replicas lost data." in lines
+
+
+def test_a_promise_of_several_min_isrs_names_none_of_them() -> None:
+    promised = [replace(PREFERRED.loss, **{**PROMISED, "min_isr": number}) for number in (1, 2)]
+    both = plan(*(replace(PREFERRED, partition=at, loss=loss) for at, loss in enumerate(promised)))
+    lines = shown(both, width=120).splitlines()
+    words = "of what was committed with the present min ISR, if fewer than min ISR replicas lost data."
+    assert f"Loss  None {words}" in lines
+    assert [line for line in lines if line.startswith("* ")] == [f"* O{words[1:]}"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 160])
@@ -375,8 +387,9 @@ def test_the_same_plan_reads_the_same_without_color() -> None:
 
 def test_a_plan_that_loses_nothing_says_so() -> None:
     assert "Loss  None.\n" in shown(plan(PREFERRED))
-    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, grade=LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR))
-    assert totals_in_words(plan(promised)) == "1 election. Lost: None, if fewer than min ISR replicas lost data."
+    promised = replace(PREFERRED, loss=replace(PREFERRED.loss, **PROMISED))
+    of = "of what was committed with min ISR 2, if fewer than 2 replicas lost data"
+    assert totals_in_words(plan(promised)) == f"1 election. Lost: None {of}."
 
 
 def test_a_plan_without_elections_says_so_and_why() -> None:

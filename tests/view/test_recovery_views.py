@@ -155,8 +155,8 @@ def test_all_is_well_is_not_said_without_a_controller_or_where_something_was_los
         (Loss(LossCertainty.BOUNDED, Bounds(0, 6), None, Bounds(6, 6)), "6 offsets."),
         (Loss(LossCertainty.PROVEN_NONE, Bounds(0, 0), None, Bounds(0), (1,)), "no committed offset; others: UNKNOWN."),
         (
-            Loss(LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0), None, Bounds(0, 0)),
-            "nothing, if fewer than min ISR",
+            Loss(LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0), None, Bounds(0, 0), min_isr=2),
+            "nothing of what was committed with min ISR 2, if fewer than 2 replicas lost data",
         ),
     ):
         planned = replace(PLANNED, loss=loss)

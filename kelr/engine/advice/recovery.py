@@ -20,8 +20,8 @@ from kelr.engine.advice.lost_directory import and_not, not_without_the_data, wit
 from kelr.engine.advice.returns import with_its_return
 from kelr.engine.advice.words import and_the_others_truncate, until_the_outage_costs_more
 from kelr.engine.case import Case
-from kelr.engine.loss import lost_data
-from kelr.engine.loss_words import cost_in_words
+from kelr.engine.loss import lost_data, min_isr_of_the_promise, on_fewer
+from kelr.engine.loss_words import cost_in_words, promise_in_words
 from kelr.engine.recovery.prediction import recovery_now, rivals
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Advice, AdviceAction, ElectedBy, ElectionType, Situation
@@ -166,7 +166,8 @@ def _promise(case: Case, quorum: tuple[int, ...]) -> str:
     lost = tuple(replica for replica in lost_data(case) if replica in quorum)
     if case.min_isr is not None and len(lost) >= case.min_isr:
         return f"nothing is promised, since {brokers(lost)} {agree(len(lost), 'has', 'have')} lost committed data"
-    return "nothing committed is lost if fewer than min ISR replicas lost data"
+    fewer = on_fewer(case)
+    return f"nothing is promised: {fewer}" if fewer else promise_in_words(min_isr_of_the_promise(case))
 
 
 def _not_waited_for(case: Case, recovery: Recovery) -> str:

@@ -392,10 +392,9 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         )
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=read_the_disk(former[0]), designate=designate)
     if not missing:
-        text = (
-            f"Designate {designate}, as a balanced recovery would: of all replicas it has the most complete log, and it"
-            f" {cost_in_words(best.loss)}."
-        )
+        alone = len(case.state.replicas) == 1
+        why = "it is the only replica" if alone else "of all replicas it has the most complete log"
+        text = f"Designate {designate}, as a balanced recovery would: {why}, and it {cost_in_words(best.loss)}."
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     quorum = case.proven_quorum
     if quorum is not None and best.loss is not None and best.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:

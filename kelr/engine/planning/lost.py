@@ -104,6 +104,8 @@ class Lost:
     that is committed."""
     on_record: Elected | None = None
     """What the audit log of this machine tells of the election; None: it has no line of it, or was not asked."""
+    min_isr: int | None = None
+    """`Loss.min_isr`."""
 
     @property
     def promised(self) -> bool:
@@ -141,8 +143,8 @@ class LostInAll:
     total: Bounds
     unknown: int
     """Elections whose loss of committed offsets nothing bounds."""
-    promised: int
-    """Elections that lost nothing committed if fewer than min ISR replicas lost data."""
+    promised: tuple[int | None, ...]
+    """`Lost.min_isr` of each election that lost nothing committed if fewer than so many replicas lost data."""
     unread: tuple[int, ...] = ()
     truncated: tuple[int, ...] = ()
     saved: int = 0
@@ -174,7 +176,7 @@ def lost_in_all(found: Sequence[Lost]) -> LostInAll:
         summed(found, lambda one: one.of_committed),
         summed(found, lambda one: one.of_all),
         sum(one.of_committed.at_most is None for one in found),
-        sum(one.promised for one in found),
+        tuple(one.min_isr for one in found if one.promised),
         tuple(sorted({replica for one in found for replica in one.unread})),
         tuple(sorted(truncated - expected)),
         sum(one.saved for one in found),
@@ -446,6 +448,7 @@ def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:
         "the plan",
         unread=loss.unheard,
         truncated=truncated,
+        min_isr=loss.min_isr,
     )
 
 

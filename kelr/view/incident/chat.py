@@ -17,7 +17,7 @@ from kelr.view.incident.losses import worst_first
 from kelr.view.incident.material import Material
 from kelr.view.incident.pages import next_steps
 from kelr.view.incident.summary import paragraph, tiles
-from kelr.view.incident.tables import GRADES
+from kelr.view.incident.tables import graded
 from kelr.view.lost_words import bounds_in_words
 from kelr.view.styled import width_of
 
@@ -85,7 +85,7 @@ def _lost(found: Sequence[Lost], most: int) -> Iterator[str]:
     for one in worst_first(found)[:most]:
         elected = "?" if one.leader is None else str(one.leader)
         lost = bounds_in_words(one.committed), bounds_in_words(one.total)
-        rows.append((_cell(str(one.address)), elected, *lost, GRADES[one.grade]))
+        rows.append((_cell(str(one.address)), elected, *lost, graded(one.grade, [one.min_isr])))
     yield from _block(rows) if most else ()
     yield from _more(len(found) - most, "election")
 

@@ -256,6 +256,7 @@ def _recorded(row: AuditRecord, saved: Sequence[SavedLog]) -> Lost:
     basis += f"; log not read: {joined(left)}" if left else ""
     basis += f"; accepted: {accepted}" if accepted else ""
     found = Lost(address, leader, grade, committed, total, basis, row.at_ms, unread=unread, accepted=accepted)
+    found = replace(found, min_isr=_number((row.loss or {}).get("min_isr")))
     return with_saved(found, of_files)
 
 
@@ -443,7 +444,7 @@ def _counted(material: Material, address: TopicPartition, leader: int | None, lo
     if leader is None or not _held_on(material, address, leader):
         grade = LossCertainty.UNKNOWN
         basis = f"{basis}. That {leader} still held all of its log when it was elected is not shown"
-    return Lost(address, leader, grade, loss.committed, loss.total, basis, unread=loss.unheard)
+    return Lost(address, leader, grade, loss.committed, loss.total, basis, unread=loss.unheard, min_isr=loss.min_isr)
 
 
 def _designation(before: Decision | None, leader: int | None) -> Loss | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kelr.engine.loss_words import PROMISE
+from kelr.engine.loss_words import promise
 from kelr.engine.planning.lost import ORDER
 from kelr.engine.words import agree, joined
 from kelr.model import Bounds
@@ -15,7 +15,7 @@ from kelr.view.incident.figures import Figures, Outage
 from kelr.view.incident.kinds import named
 from kelr.view.incident.losses import elr_is_on, tells_of_all
 from kelr.view.incident.material import Look, Material
-from kelr.view.incident.tables import GRADES
+from kelr.view.incident.tables import graded
 from kelr.view.lost_words import bounds_in_words, saved_in_words
 
 _LONGEST = "longest time without a leader"
@@ -82,7 +82,7 @@ def _lost_tiles(known: Figures) -> Iterator[Tile]:
     if lost.unknown:
         label += f"; UNKNOWN for {count(lost.unknown, 'election')} of {lost.elections:,}"
     if lost.promised:
-        label += f"; {PROMISE}"
+        label += f"; {promise(lost.promised)}"
     yield Tile(label, bounds_in_words(lost.committed), bad=lost.committed != Bounds(0, 0))
     yield Tile("offsets lost in all, committed or not", bounds_in_words(lost.total), bad=lost.total != Bounds(0, 0))
 
@@ -189,8 +189,8 @@ def _lost(material: Material, known: Figures) -> str:
         )
     lost = known.in_all
     by_grade = [(grade, sum(one.grade is grade for one in known.lost)) for grade in ORDER]
-    grades = ", ".join(f"{GRADES[grade]}: {many:,}" for grade, many in by_grade if many)
-    condition = f" {PROMISE}" if lost.promised else ""
+    grades = ", ".join(f"{graded(grade, lost.promised)}: {many:,}" for grade, many in by_grade if many)
+    condition = f" {promise(lost.promised)}" if lost.promised else ""
     saved = f" {saved_in_words(lost)}." if lost.files else ""
     return (
         f"Committed offsets lost: {bounds_in_words(lost.committed)}{condition}."

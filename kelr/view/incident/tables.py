@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.loss_words import PROMISE, certainty_in_words, loss_in_words
+from kelr.engine.loss_words import certainty_in_words, loss_in_words, promise
 from kelr.engine.planning.lost import Lost
 from kelr.engine.words import ids
 from kelr.model import Candidate, Decision, LossCertainty, TopicPartition
@@ -31,12 +31,17 @@ from kelr.view.styled import written
 
 MOST_ROWS = 200
 """So many rows a table has at most."""
-GRADES = {
-    LossCertainty.PROVEN_NONE: "proven none",
-    LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR: f"none, {PROMISE}",
-    LossCertainty.BOUNDED: "bounded",
-    LossCertainty.UNKNOWN: "unknown",
-}
+
+
+def graded(grade: LossCertainty, min_isrs: Iterable[int | None]) -> str:
+    """How sure a loss is, or several of one grade.
+
+    Args:
+        min_isrs: `kelr.model.Loss.min_isr` of each.
+    """
+    if grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR:
+        return f"none {promise(min_isrs)}"
+    return "proven none" if grade is LossCertainty.PROVEN_NONE else grade.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ def choices(decision: Decision) -> Table:
         loss = one.loss
         committed = "-" if loss is None else written(lost_offsets(loss.committed, loss.committed_ranges), color=False)
         total = "-" if loss is None else written(lost_offsets(loss.total, loss.lost_ranges), color=False)
-        grade = "-" if loss is None else GRADES[loss.grade]
+        grade = "-" if loss is None else graded(loss.grade, [loss.min_isr])
         sure = one.note or ("" if loss is None else certainty_in_words(loss))
         rows.append((one.name, one.leader, committed, total, grade, sure))
     header = ("option", "leads", "lost, committed", "lost in all", "grade", "certainty")
@@ -175,7 +180,7 @@ def lost_table(found: Sequence[Lost]) -> Table:
             "?" if one.leader is None else str(one.leader),
             bounds_in_words(one.committed),
             bounds_in_words(one.total),
-            GRADES[one.grade],
+            graded(one.grade, [one.min_isr]),
             one.basis,
         )
         for one in shown
