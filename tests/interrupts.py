@@ -181,10 +181,12 @@ LIKE_OTHERS = {
     "fleet assess", "fleet exposure", "fleet report", "fleet run",
     "lab advance", "lab allow", "lab deny", "lab fault", "lab heal",
     "lab partition", "lab resume",
-    "quorum apply", "quorum collect", "quorum explain", "quorum plan", "quorum undo", "quorum verify",
+    "quorum apply", "quorum collect", "quorum explain", "quorum plan", "quorum restore", "quorum undo", "quorum verify",
+    "recover hold",
 }  # fmt: skip
 """Not pressed: a file is read or written as for `context add`; Spark runs as for `fleet ingest`; one request to a
-simulated lab as for `lab pause`; what `quorum` writes is cut short at each of its calls in tests/quorum."""
+simulated lab as for `lab pause`; what `quorum` writes is cut short at each of its calls in tests/quorum; and
+`recover hold` is the old name of `recover clear-elr`."""
 
 
 @dataclass

@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from kelr.commands import explaining
-from kelr.model import LOG_DIRECTORY, LogAnswer, LogUnavailable, LogUnavailableReason, PartitionState, Snapshot
+from kelr.commands.elections_on_record import OnRecord
+from kelr.model import (
+    LOG_DIRECTORY,
+    ClearedElr,
+    LogAnswer,
+    LogUnavailable,
+    LogUnavailableReason,
+    PartitionState,
+    Snapshot,
+)
 from tests.commands.conftest import Kelr, in_one_line
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 
@@ -34,6 +43,14 @@ def summed(kelr: Kelr, cluster: Callable[[Snapshot], None], monkeypatch: pytest.
         return in_one_line(f"{ran.out} {ran.err}")
 
     return run
+
+
+@pytest.fixture
+def cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit log tells that kelr cleared the ELR of what is empty: min ISR was not less before."""
+    state = leaderless((2, 3, 4))
+    by_kelr = dict.fromkeys((replace(state, partition=number).address for number in range(2)), ClearedElr(5, 2))
+    monkeypatch.setattr(explaining, "on_record", lambda *_: OnRecord(cleared=by_kelr))
 
 
 def led(**changes: object) -> PartitionState:
@@ -114,6 +131,7 @@ def test_a_disk_on_which_the_advice_hangs_is_read_before_others_have_its_broker_
     assert "read disk 4" in out
 
 
+@pytest.mark.usefixtures("cleared")
 def test_a_loss_is_none_by_a_return_that_elects_nobody_only_with_the_designation_behind_it(
     kelr: Kelr, cluster: Callable[[Snapshot], None]
 ) -> None:
@@ -132,6 +150,7 @@ def test_a_loss_that_nothing_bounds_is_not_hidden_by_one_that_is_counted(summed:
     assert "2 waiting-for-elr UNKNOWN (10+ offsets) as above, start 4" in out
 
 
+@pytest.mark.usefixtures("cleared")
 def test_a_return_that_elects_nobody_is_not_said_to_bring_leaders(summed: Summed) -> None:
     logs = (log_of(2, (1, 50)), log_of(3, (1, 50)), log_of(4, (1, 100)))
     out = summed((leaderless((2, 3, 4)), logs), (leaderless((2, 3, 4), isr=(4,)), UNREAD), down=4)
