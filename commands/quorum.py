@@ -257,7 +257,7 @@ def apply(
     **on_this_machine(
         {
             ExitCode.REFUSED: "the broker runs, or not all of its directories are named; nothing changed",
-            ExitCode.PARTLY_DONE: "some directories are left as they are; the table says why",
+            ExitCode.PARTLY_DONE: "replicas are left aside that may be needed; the table says why",
         }
     )
 )

@@ -29,8 +29,8 @@ from kelr.quorum.plan import (
     write_plan,
 )
 from kelr.quorum.reading import Collected, read_collections
-from kelr.quorum.restore import find_set_aside, rename_back
-from kelr.quorum.verify import Seen, ask_quorum, check_rescue, log_is_same
+from kelr.quorum.restore import find_set_aside, may_be_needed, rename_back
+from kelr.quorum.verify import Seen, ask_controllers, ask_quorum, check_rescue, log_is_same
 from kelr.recovery.places import state_directory
 from kelr.sources.disk import read_brokers
 from kelr.sources.disk.names import Kind
@@ -88,8 +88,10 @@ def verify_rescue(
     unseen = tuple(Target(topic=one.name) for one in image.topics.values() if one.name not in topics)
     pages = source.pages(Selection(unseen)) if unseen else ()
     errors = [error for page in pages for error in page.topic_errors]
+    settings = session.settings.connection()
     seen = Seen(
-        quorum=ask_quorum(session.settings.connection(), clock_ms=now_ms()),
+        quorum=ask_quorum(settings, clock_ms=now_ms()),
+        controllers=ask_controllers(settings, plan.controller_addresses, clock_ms=now_ms()),
         cluster=source.cluster(),
         topics=topics,
         leaderless=leaderless,
@@ -112,8 +114,9 @@ def restore_set_aside(
     directories = [path.absolute() for path in node_directories]
     found = find_set_aside(plan, collected, directories)
     rename_back(plan, found, directories, state_directory=state_directory(), now_ms=now_ms())
-    show_restored(output, found)
-    return ExitCode.PARTLY_DONE if any(one.kept is not None for one in found) else ExitCode.DONE
+    left = may_be_needed(found, plan.verdict)
+    show_restored(output, found, left)
+    return ExitCode.PARTLY_DONE if left else ExitCode.DONE
 
 
 def _set_aside_since(plan: QuorumPlan, collected: Collected, directories: Sequence[Path]) -> tuple[str, ...]:

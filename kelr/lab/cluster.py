@@ -131,7 +131,7 @@ def _unsupported(archive: Path) -> Path:
     return archive.with_suffix(".unsupported")
 
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 _TRIES_TO_REGISTER = 5
 
 
@@ -292,15 +292,15 @@ class Lab(AnyLab):
         """A new disk for a controller that is no voter yet: it follows whoever leads. Raises LabError."""
         self._format(controller, ("--no-initial-controllers",))
 
-    def move_controllers(self) -> None:
-        """While no controller runs, give each another port, in every node's file too. Brokers that run know the old
-        ones."""
-        new = free_ports(self.controllers)
+    def move_controllers(self, *controllers: int) -> None:
+        """While no controller runs, give these (none: all) other ports, in every node's file too. Brokers that run know
+        the old ones."""
+        new = free_ports(controllers or self.controllers)
         for node in self._nodes:
             file = NodePaths.of(self.directory, node).properties
             text = file.read_text(encoding="utf-8")
-            for one in self.controllers:
-                text = text.replace(f"{HOST}:{self.port(one)}", f"{HOST}:{new[one]}")
+            for one, port in new.items():
+                text = text.replace(f"{HOST}:{self.port(one)}", f"{HOST}:{port}")
             write_private(file, text)
         self._change(lambda state: replace(state, ports={**state.ports, **new}))
 

@@ -81,8 +81,9 @@ def _earlier(archive: Archive, node: CollectedNode) -> MetadataCopy:
 
 
 def _holds(one: MetadataCopy, other: MetadataCopy) -> bool:
-    """Whether a copy holds all that another one does."""
-    return other.end <= one.end and not parting(one, other)[1]
+    """Whether a copy is seen to hold all that another one does; beginning behind the other's end it shows nothing."""
+    agrees_to, parts, _ = parting(one, other)
+    return other.end <= one.end and agrees_to is not None and not parts
 
 
 _RECORDS = {

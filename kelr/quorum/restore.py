@@ -16,6 +16,7 @@ from kelr.errors import BadInputError, PartlyDoneError, RefusedError, UsageError
 from kelr.files import FILES, Files
 from kelr.model import TopicPartition
 from kelr.quorum.apply import JOURNALS, archive_of, copy_of, read_node, sync_directory
+from kelr.quorum.assess import Verdict
 from kelr.quorum.plan import QuorumPlan
 from kelr.quorum.reading import Collected
 from kelr.recovery.places import cluster_directory
@@ -36,6 +37,8 @@ class SetAside:
     """``TOPIC-N``, by its name."""
     kept: str | None
     """Why it is left as it is; None: it is renamed back."""
+    deleted: bool
+    """Kafka deletes what is left of it at the broker's next start (`LogManager.loadLog`, of ``-delete``)."""
 
     @property
     def back(self) -> Path:
@@ -111,16 +114,16 @@ def _judged(
     found: Sequence[tuple[Path, TopicPartition, Kind]], image: MetadataImage, broker: int, files: Files
 ) -> Iterator[SetAside]:
     taken = {at for _, at, kind in found if kind not in _SET_ASIDE}
-    aside = [(path, at) for path, at, kind in found if kind in _SET_ASIDE]
-    back = {path: _unknown(path, at, image, broker, files) for path, at in aside}
-    several = Counter(at for path, at in aside if back[path] is None)
-    for path, at in aside:
+    aside = [one for one in found if one[2] in _SET_ASIDE]
+    back = {path: _unknown(path, at, image, broker, files) for path, at, _ in aside}
+    several = Counter(at for path, at, _ in aside if back[path] is None)
+    for path, at, kind in aside:
         kept = back[path]
         if kept is None and at in taken:
             kept = "the broker has the replica beside it"
         elif kept is None and several[at] > 1:
             kept = "there are several of this replica"
-        yield SetAside(path, f"{at.topic}-{at.partition}", kept)
+        yield SetAside(path, f"{at.topic}-{at.partition}", kept, deleted=kind is Kind.DELETED and kept is not None)
 
 
 def _unknown(path: Path, at: TopicPartition, image: MetadataImage, broker: int, files: Files) -> str | None:
@@ -137,6 +140,11 @@ def _unknown(path: Path, at: TopicPartition, image: MetadataImage, broker: int, 
         return f"the copy does not know topic id {topic_id}"
     state = topic.partitions.get(at.partition)
     return None if state is not None and broker in state.replicas else "the copy places no replica here"
+
+
+def may_be_needed(found: Sequence[SetAside], verdict: Verdict) -> tuple[SetAside, ...]:
+    """Those left aside that may hold what nothing else does. By a proved copy Kafka was deleting what nobody needs."""
+    return tuple(one for one in found if one.kept is not None and not (one.deleted and verdict is Verdict.PROVED))
 
 
 def rename_back(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined, plural
-from kelr.errors import ConnectError
+from kelr.errors import ConnectError, KelrError
 from kelr.files import FILES
 from kelr.model import BrokerStatus, Cluster
-from kelr.model.checkup import NotRead, Quorum
+from kelr.model.checkup import AddressState, NotRead, Quorum
 from kelr.quorum.apply import FileHolder
 from kelr.quorum.archive import LOG_DIRECTORY, Archive
 from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
@@ -22,7 +22,8 @@ from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.client import Client
 from kelr.sources.live.describe import quorum_of
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED
+from kelr.sources.live.diagnose import probe_addresses
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NOT_LEADER
 
 MOST_BEHIND = 100
 """Records that a broker may be behind the leader: a NoOpRecord comes every half second, and an answer takes a while."""
@@ -52,6 +53,8 @@ class Seen:
     log_same: bool | None = None
     """Whether the new controller's log begins with the planned bytes; None: its directory is not on this host, or its
     first segment is gone since."""
+    controllers: Mapping[str, Quorum | NotRead] = field(default_factory=dict)
+    """What each address answers where a controller is or was; those that accept no connection are left out."""
     set_aside: tuple[str, ...] | None = None
     """New ``-stray`` and ``-delete`` directories of brokers on this host; None: no broker's directory was named."""
 
@@ -70,6 +73,22 @@ def ask_quorum(settings: ConnectionSettings, *, clock_ms: int) -> Quorum | NotRe
         return quorum_of(answer, asked_ms=clock_ms, answered_ms=clock_ms)
     finally:
         with_client.close()
+
+
+def ask_controllers(
+    settings: ConnectionSettings, addresses: Iterable[str], *, clock_ms: int
+) -> Mapping[str, Quorum | NotRead]:
+    """What whoever accepts connections at these addresses (``HOST:PORT``) tells of the quorum that it leads."""
+    found: dict[str, Quorum | NotRead] = {}
+    for address, state in probe_addresses(addresses).items():
+        if state is AddressState.OPEN:
+            host, _, port = address.rpartition(":")
+            there = replace(settings, bootstrap_servers=((host.strip("[]"), int(port)),))
+            try:
+                found[address] = ask_quorum(there, clock_ms=clock_ms)
+            except KelrError as error:
+                found[address] = NotRead(error.message)
+    return found
 
 
 def log_is_same(plan: QuorumPlan, archive: Archive, place: str) -> bool | None:
@@ -99,6 +118,7 @@ def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator
         image: what the copy says that the plan was made of.
     """
     yield from _quorum(plan, image, seen.quorum)
+    yield _others(plan, seen.controllers)
     yield _unfenced(plan, image, seen.cluster)
     yield _topics(image, seen.topics, seen.denied)
     same = seen.log_same
@@ -129,6 +149,27 @@ def _quorum(plan: QuorumPlan, image: MetadataImage, quorum: Quorum | NotRead) ->
     end = ends.get(quorum.leader) or 0
     behind = {one for one in image.brokers if (ends.get(one) or 0) < max(plan.source.end, end - MOST_BEHIND)}
     yield _told("followers", plan, image, behind, f"up to offset {end} of the metadata log")
+
+
+def _others(plan: QuorumPlan, controllers: Mapping[str, Quorum | NotRead]) -> Checked:
+    """Whether an old controller leads beside the new one, as when the lost majority has come back."""
+    leading = {address: one for address, one in controllers.items() if isinstance(one, Quorum)}
+    newest = max((one.leader_epoch for one in leading.values()), default=0)
+    for address, one in leading.items():
+        if one.leader_epoch < max(plan.epoch, newest):
+            return Checked(
+                "other leaders",
+                False,
+                f"controller {one.leader} leads, too, in epoch {one.leader_epoch}, at {address}: stop the old"
+                " controllers now, and keep them down. A broker that reaches them follows them, or exits",
+            )
+    for address, told in controllers.items():
+        if isinstance(told, NotRead) and told.why != NOT_LEADER:
+            words = (
+                f"{address} accepts connections and does not tell ({told.why}): see that no old controller runs there"
+            )
+            return Checked("other leaders", None, words)
+    return Checked("other leaders", True, f"none at {', '.join(plan.controller_addresses)}")
 
 
 def _unfenced(plan: QuorumPlan, image: MetadataImage, cluster: Cluster) -> Checked:

@@ -9,7 +9,7 @@ from kelr.quorum.restore import SetAside
 from kelr.quorum.verify import Checked
 from kelr.view.columns import Fact, View, column, datum
 from kelr.view.output import Output
-from kelr.view.styled import Style, styled
+from kelr.view.styled import Style, Text, styled
 
 _WORDS = {True: ("passed", Style.GOOD), False: ("FAILED", Style.BAD), None: ("UNKNOWN", Style.NOTICE)}
 
@@ -60,16 +60,29 @@ def restored_view() -> View[SetAside]:
                 "boolean",
                 "Whether it has its name back.",
                 lambda row: row.kept is None,
-                text=lambda row: styled("renamed", Style.GOOD) if row.kept is None else styled("kept", Style.NOTICE),
+                text=_restored,
             ),
             column("kept", "WHY", "string?", "Why it is left as it is; null: it is renamed.", prose=True),
             datum("path", "string", "The directory, as it was.", lambda row: str(row.path)),
+            datum("deleted", "boolean", "Whether Kafka deletes it once the broker has started."),
         ),
     )
 
 
-def show_restored(output: Output, found: Sequence[SetAside]) -> None:
-    """Show each directory that was set aside, and what became of it."""
+def _restored(row: SetAside) -> Text:
+    if row.kept is None:
+        return styled("renamed", Style.GOOD)
+    return styled("left; Kafka deletes it" if row.deleted else "left", Style.NOTICE)
+
+
+def show_restored(output: Output, found: Sequence[SetAside], left: Sequence[SetAside]) -> None:
+    """Show each directory that was set aside, and what became of it; `left` are those that may be needed."""
     with output.listing(restored_view()) as listing:
         listing.add(found)
         listing.finish()
+    going = sum(one.deleted for one in left)
+    if going:
+        output.note(
+            f"Kafka deletes {plural(going, 'replica')} soon after the broker starts (file.delete.delay.ms). If nobody"
+            " deleted the topic, copy its directories first: this copy of the metadata log is not proved complete."
+        )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kelr.commands.main import main
+from kelr.errors import LabError
 from kelr.lab import Lab, LabSpec, nodes, run_incident
 from kelr.lab.nodes import HOST, NodePaths
 from kelr.lab.processes import free_ports
@@ -25,7 +28,7 @@ from kelr.lab.produce import Acks, produce
 from kelr.lab.security import access
 from kelr.lab.security.kinds import Security
 from kelr.lab.story import create_topic
-from kelr.quorum.assess import Matter, Verdict, assess
+from kelr.quorum.assess import Fate, Matter, Verdict, assess
 from kelr.quorum.plan import QuorumPlan, read_plan
 from kelr.quorum.reading import read_collections
 from kelr.replay import records as rec
@@ -47,8 +50,8 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
         yield up
 
 
-@pytest.fixture
-def static_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+@pytest.fixture(params=["4.3.1", pytest.param("4.4.0", marks=pytest.mark.longer)])
+def static_lab(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     """As `lab`, with kraft.version 0: every node's file names the voters (controller.quorum.voters)."""
     made = nodes.node_properties
 
@@ -67,7 +70,7 @@ def static_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]
     monkeypatch.setattr(nodes, "node_properties", properties)
     monkeypatch.setattr(Lab, "_format_controllers", formatted)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
-    spec = LabSpec(kafka="4.3.1", controllers=3, brokers=2, min_isr=1)
+    spec = LabSpec(kafka=request.param, controllers=3, brokers=2, min_isr=1)
     with Lab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as up:
         yield up
 
@@ -239,6 +242,37 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
     assert all(raw == again for raw, again in voters)
 
 
+@pytest.mark.longer
+def test_the_lost_majority_that_comes_back_is_a_second_leader_and_is_told(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Row 12. At an old voter's address, or at one that their files name, those that come back would follow it."""
+    create(lab, "orders")
+    stop_controllers(lab, *lab.controllers)
+    shutil.rmtree(lab.data_directory(FIRST))
+    files = [NodePaths.of(lab.directory, node).properties for node in (SECOND, THIRD)]
+    before = [file.read_text() for file in files]
+    lab.move_controllers(FIRST)
+    for file, text in zip(files, before, strict=True):
+        file.write_text(text)
+    collection = collect(lab, "brokers.kelr-quorum", *lab.brokers)
+    rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
+    lab.start_controller(FIRST, SECOND, THIRD)
+    capsys.readouterr()
+    lab.wait_until("two lead", lambda: verify(lab, collection) == 1 and "leads, too" in capsys.readouterr().out)
+    verify(lab, collection)
+    told = " ".join(capsys.readouterr().out.split())
+    assert re.search(rf"leader FAILED controller ({SECOND}|{THIRD}) leads in epoch \d+; .* not the planned one", told)
+    assert re.search(rf"other leaders FAILED controller ({SECOND}|{THIRD}) leads, too, in epoch \d+, at", told)
+    stop_controllers(lab, SECOND, THIRD)
+    for broker in lab.brokers:
+        lab.kill(broker)
+        with suppress(LabError):  # one that truncates what the old leader wrote may end once
+            lab.start(broker)
+        lab.start(broker)
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
+
+
 def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(
     static_lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,26 +355,73 @@ class ShortLab(Lab):
         return dict.fromkeys((*self.controllers, *self.brokers), more)
 
 
+def begin_with_checkpoints(lab: Lab, *holders: int) -> None:
+    """Records come and go until the logs of these nodes have lost their beginning."""
+    before = {one.topic for one in lab.partitions()}
+    fillers = [f"filler-{number}" for number in range(40)]
+    for topic in fillers:
+        create_topic(lab, topic, [[1, 2]] * 10, {})
+    admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+    for deleted in admin.delete_topics(fillers).values():
+        deleted.result(30)
+    lab.wait_until("they are deleted", lambda: {one.topic for one in lab.partitions()} == before)
+    logs = [lab.data_directory(node) / "__cluster_metadata-0" for node in holders]
+    beginning = "0" * 20 + ".log"
+    lab.wait_until("the beginning is gone", lambda: not any((log / beginning).exists() for log in logs), timeout_s=150)
+    lab.wait_until("the files are gone", lambda: not renamed(lab, "filler", ""), timeout_s=150)
+
+
 @pytest.mark.longer
-def test_a_brokers_copy_that_begins_with_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kafka", ["4.3.1", "4.4.0"])
+def test_a_stale_copy_that_begins_with_a_checkpoint_deletes_nothing_of_stopped_brokers(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 9, where live brokers deleted the topic: stopped ones, which begin without their metadata logs, set it aside,
+    and it comes back."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    spec = LabSpec(kafka=kafka, controllers=3, brokers=2, min_isr=1)
+    with ShortLab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as lab:
+        create(lab, "early")
+        produce(lab.bootstrap_servers, "early", [0, 1], batches=2, records=5, acks=Acks.ALL, label="early")
+        read_all(lab, "early")  # makes __consumer_offsets, which the copy knows then
+        begin_with_checkpoints(lab, *lab.brokers, THIRD)
+        stop_controllers(lab, THIRD)
+        create(lab, "late")
+        produce(lab.bootstrap_servers, "late", [0, 1], batches=2, records=5, acks=Acks.ALL, label="late")
+        records = {topic: read_all(lab, topic) for topic in ("early", "late")}
+        for node in (FIRST, SECOND):
+            lab.lose_disk(node)
+        stopped = stop_everything(lab, "stopped", lab.data_directory(THIRD))
+        found = read_collections([stopped])
+        lagging = next(one for one in assess(found.copies, found.disks).copies if one.copy.node == THIRD)
+        assert [(one.topic, one.fate) for one in lagging.fates] == [("late", Fate.DELETED)]
+        rescue(lab, [stopped], f"{FIRST},{SECOND}", str(THIRD))
+        lab.start_controller(FIRST)
+        start_brokers(lab)
+        assert verify(lab, stopped) == 0
+        assert (len(renamed(lab, "late", "-stray")), renamed(lab, "late", "-delete")) == (4, [])
+        assert read_all(lab, "early") == records["early"]
+        collections = [stopped, stop_everything(lab, "again", lab.data_directory(FIRST))]
+        copies = [one for one in read_collections(collections).copies if one.read_at_ms is not None]
+        rescue(lab, collections, f"{SECOND}", max(copies, key=lambda one: one.position).place)
+        lab.start_controller(FIRST)
+        restore(lab, *collections)
+        start_brokers(lab)
+        assert {topic: read_all(lab, topic) for topic in records} == records
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("kafka", ["4.3.1", "4.4.0"])
+def test_a_brokers_copy_that_begins_with_a_checkpoint(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Row 14, as clusters are that have run for some days: every copy begins with a checkpoint that Kafka wrote, which
     is taken over byte for byte. No topic is lost, with brokers up and after they were killed."""
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
-    spec = LabSpec(controllers=3, brokers=2, min_isr=1)
+    spec = LabSpec(kafka=kafka, controllers=3, brokers=2, min_isr=1)
     with ShortLab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as lab:
         create(lab, "orders")
-        fillers = [f"filler-{number}" for number in range(40)]
-        for topic in fillers:
-            create_topic(lab, topic, [[1, 2]] * 10, {})
-        admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
-        for deleted in admin.delete_topics(fillers).values():
-            deleted.result(30)
-        lab.wait_until("they are deleted", lambda: {one.topic for one in lab.partitions()} == {"orders"})
-        logs = [lab.data_directory(broker) / "__cluster_metadata-0" for broker in lab.brokers]
-        beginning = "0" * 20 + ".log"
-        lab.wait_until(
-            "the beginning is gone", lambda: not any((log / beginning).exists() for log in logs), timeout_s=150
-        )
+        begin_with_checkpoints(lab, *lab.brokers)
         traffic = Traffic(lab, "orders")
         traffic.start()
         for node in lab.controllers:
@@ -627,6 +708,13 @@ def start_brokers(lab: Lab) -> None:
     lab.wait_unfenced(*lab.brokers)
 
 
+def restore(lab: Lab, *collections: Path) -> None:
+    plan = str(lab.directory.parent / "plan.json")
+    for broker in lab.brokers:
+        words = ("--node-dir", str(lab.data_directory(broker)))
+        assert main(["quorum", "restore", plan, *map(str, collections), *words]) == 0
+
+
 def renamed(lab: Lab, topic: str, ending: str) -> list[str]:
     """Directories of a topic's replicas with this ending."""
     found = (path.name for broker in lab.brokers for path in lab.data_directory(broker).glob(f"{topic}-?*"))
@@ -683,10 +771,7 @@ def stale_and_back(lab: Lab, capsys: pytest.CaptureFixture[str], *, static: bool
     collections = [*running, stopped, again]
     assert {"late", "since"} <= set(rescue(lab, collections, f"{SECOND}", best.place).stale_topics)
     lab.start_controller(FIRST)
-    for broker in lab.brokers:
-        directory = str(lab.data_directory(broker))
-        words = ("--node-dir", directory)
-        assert main(["quorum", "restore", str(lab.directory.parent / "plan.json"), *map(str, collections), *words]) == 0
+    restore(lab, *collections)
     assert renamed(lab, "late", "-stray") == []
     start_brokers(lab)
     assert verify(lab, *collections) == 0

@@ -234,6 +234,10 @@ def test_what_a_broker_has_set_aside_is_renamed_back(kelr: Kelr, monkeypatch: py
     assert [(one["replica"], one["renamed"], one["kept"]) for one in document["items"]] == [
         ("gone-0", False, "it has no topic id")
     ]
+    Path("b/gone-0.a1-stray").rename("b/gone-0.a1-delete")
+    ran = kelr("quorum", "restore", "plan.json", "all", "--node-dir", "b")
+    assert (ran.code, ran.out.splitlines()[1:]) == (7, ["gone-0   left; Kafka deletes it  it has no topic id"])
+    assert "Kafka deletes 1 replica soon after the broker starts" in ran.err
     monkeypatch.setattr("kelr.quorum.restore.find_set_aside.__kwdefaults__", {"locked": lambda _path: True})
     refused = kelr("quorum", "restore", "plan.json", "all", "--node-dir", "b")
     assert (refused.code, refused.out) == (6, "")

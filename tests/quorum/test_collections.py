@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -214,6 +215,21 @@ def test_of_two_readings_of_one_directory_the_newer_counts(tmp_path: Path) -> No
     for files in ([first, second], [second, first]):
         (copy,) = read_collections(files).copies
         assert copy.end == END
+
+
+def test_an_earlier_reading_counts_unless_the_newer_one_is_seen_to_hold_all_of_it(tmp_path: Path) -> None:
+    """A broker without its log fetched a checkpoint that ends behind the records that a stale leader lacked."""
+    path = write_node(tmp_path / "c", BROKER, WHOLE)
+    first = collect(tmp_path, path, name="first")
+    shutil.rmtree(path)
+    write_node(path, BROKER, log_bytes([(12, (rec.LeaderChanged(100, (100,)),))], END + 9)[0], first_offset=END + 9)
+    with_checkpoint(path, END + 9, image_of(SHORT))
+    second = collect(tmp_path, path, name="second", at_ms=1_795_000_000_001)
+    newest, earlier = read_collections([first, second]).copies
+    assert (newest.end, newest.read_at_ms) == (END + 10, None)
+    assert (earlier.end, earlier.read_at_ms) == (END, 1_795_000_000_000)
+    assert LATE in earlier.image.topics
+    assert LATE not in newest.image.topics
 
 
 def test_collections_of_different_clusters_are_refused(tmp_path: Path) -> None:

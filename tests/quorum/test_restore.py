@@ -12,7 +12,8 @@ import pytest
 
 from kelr.errors import BadInputError, KelrError, PartlyDoneError, RefusedError, UsageError
 from kelr.files import Files
-from kelr.quorum.restore import SetAside, find_set_aside, rename_back
+from kelr.quorum.assess import Verdict
+from kelr.quorum.restore import SetAside, find_set_aside, may_be_needed, rename_back
 from tests.histories.files import Disk, Gone
 from tests.quorum.nodes import CLUSTER, LATE, TOPIC
 from tests.quorum.test_apply import At, Rescue, crash, fail, planned
@@ -107,7 +108,7 @@ def test_what_it_does_not_know_or_is_there_is_left(
 
 def test_a_replica_of_which_an_older_one_is_set_aside_comes_back(rescue: Rescue) -> None:
     files = broker({FIRST: {EARLY: TOPIC, "early-0.c3-stray": OTHER}}).process()
-    assert [one.kept is None for one in restore(rescue, files, FIRST)] == [True, False]
+    assert [(one.kept is None, one.deleted) for one in restore(rescue, files, FIRST)] == [(True, False), (False, False)]
     assert names(files, FIRST) == ["early-0", "early-0.c3-stray"]
 
 
@@ -139,6 +140,22 @@ def test_whose_directories_they_are_is_checked(
     files = broker({FIRST: {EARLY: TOPIC}, SECOND: {}}, cluster=disk.get("cluster", CLUSTER)).process()
     with pytest.raises(error, match=words):
         found(rescue, files, *directories, locked=locked)
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "needed"),
+    [
+        ("early-0.c3-delete", Verdict.PROVED, False),
+        ("early-0.c3-delete", Verdict.LOWER_BOUND, True),
+        ("early-0.c3-delete", Verdict.STALE, True),
+        ("early-0.c3-stray", Verdict.PROVED, True),
+    ],
+)
+def test_a_topic_was_deleted_where_the_copy_that_does_not_know_it_is_proved(
+    rescue: Rescue, name: str, verdict: Verdict, *, needed: bool
+) -> None:
+    left = found(rescue, broker({FIRST: {name: OTHER, "late-0.b2-delete": LATE}}).process(), FIRST)
+    assert [one.replica for one in may_be_needed(left, verdict)] == ["early-0"] * needed
 
 
 def test_another_brokers_replica_is_left(rescue: Rescue) -> None:

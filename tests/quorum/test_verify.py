@@ -33,6 +33,8 @@ WELL = Seen(
 
 
 DENIED = refused("CLUSTER_AUTHORIZATION_FAILED", "DESCRIBE")
+OLD, FORKED, NEW = (Quorum(leader, epoch, (), ()) for leader, epoch in ((101, 3), (101, 21), (100, 22)))
+FOLLOWS = NotRead("NOT_LEADER_OR_FOLLOWER")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def results(rescue: Rescue, seen: Seen) -> Mapping[str, tuple[bool | None, str]]
 
 def test_all_is_well(rescue: Rescue) -> None:
     found = results(rescue, WELL)
-    assert list(found) == ["leader", "followers", "brokers", "topics", "metadata", "files"]
+    assert list(found) == ["leader", "followers", "other leaders", "brokers", "topics", "metadata", "files"]
     assert {passed for passed, _ in found.values()} == {True}
     assert found["leader"][1] == "controller 100 leads in epoch 20; voters 100"
 
@@ -81,6 +83,15 @@ def test_all_is_well(rescue: Rescue) -> None:
             "not live: broker 1",
         ),
         ("brokers", False, replace(WELL, cluster=Cluster("c", ())), "not live: broker 1"),
+        (
+            "other leaders",
+            False,
+            replace(WELL, controllers={"h:b": OLD}),
+            "controller 101 leads, too, in epoch 3, at h:b",
+        ),
+        ("other leaders", False, replace(WELL, controllers={"h:a": NEW, "h:b": FORKED}), "in epoch 21, at h:b"),
+        ("other leaders", None, replace(WELL, controllers={"h:a": NEW, "h:b": DENIED}), "h:b accepts connections and"),
+        ("other leaders", True, replace(WELL, controllers={"h:a": NEW, "h:b": FOLLOWS}), "none at"),
         ("topics", False, replace(WELL, topics={"early": TOPIC}), "missing, or of another id than in the copy: late"),
         ("leader", None, replace(WELL, quorum=DENIED), "it needs DESCRIBE on the cluster"),
         ("followers", None, replace(WELL, quorum=DENIED), "it needs DESCRIBE on the cluster"),

@@ -88,13 +88,11 @@ def verified(output: Output) -> None:
 
 
 def restored(output: Output) -> None:
-    show_restored(
-        output,
-        [
-            SetAside(Path("/é/t-0.x-stray"), "t-0", None),
-            SetAside(Path("/é/u-1.y-delete"), "u-1", "the copy does not know topic id x"),
-        ],
-    )
+    found = [
+        SetAside(Path("/é/t-0.x-stray"), "t-0", None, deleted=False),
+        SetAside(Path("/é/u-1.y-delete"), "u-1", "the copy does not know topic id x", deleted=True),
+    ]
+    show_restored(output, found, found[1:])
 
 
 QUORUM_SAMPLES: Mapping[str, Callable[[Output], None]] = {

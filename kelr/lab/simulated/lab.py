@@ -26,7 +26,7 @@ from kelr.model import TopicPartition
 if TYPE_CHECKING:
     import psutil
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 LOOK_S = 0.01
 
 # The other end of the control channel (`kelr.lab.simulated.control`): how another process has a verb carried out.
