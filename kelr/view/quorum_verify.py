@@ -83,6 +83,6 @@ def show_restored(output: Output, found: Sequence[SetAside], left: Sequence[SetA
     going = sum(one.deleted for one in left)
     if going:
         output.note(
-            f"Kafka deletes {plural(going, 'replica')} soon after the broker starts (file.delete.delay.ms). If nobody"
-            " deleted the topic, copy its directories first: this copy of the metadata log is not proved complete."
+            f"Kafka deletes {plural(going, 'replica')} soon after the broker starts (file.delete.delay.ms). Copy a"
+            " directory first unless its topic was deleted: this copy of the metadata log is not proved complete."
         )
