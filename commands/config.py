@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import typer
 
 from kelr.commands.context_in_use import given_servers, variables_beside
-from kelr.commands.options import on_cluster, open_session
+from kelr.commands.options import CommandGroup, on_cluster, open_session
 from kelr.commands.settings import Resolved
 from kelr.config.context import PASSWORD_KEYS, Context
 from kelr.config.contexts_file import DIRECTORY_VARIABLE, ContextsFile, config_directory, may_be_shown, read_contexts
@@ -21,7 +21,7 @@ from kelr.recovery.places import STATE_DIRECTORY_VARIABLE, state_directory
 from kelr.sources.properties import read_properties
 from kelr.view.contexts import SettingRow
 
-app = typer.Typer(add_completion=False, help="Show settings and their sources.")
+app = typer.Typer(cls=CommandGroup, add_completion=False, help="Show settings and their sources.")
 
 
 @app.callback(invoke_without_command=True)

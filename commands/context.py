@@ -11,7 +11,7 @@ import typer
 from kelr.commands import complete, context_add
 from kelr.commands.consent import can_ask, confirm
 from kelr.commands.context_in_use import CLUSTER_VARIABLES
-from kelr.commands.options import on_this_machine, open_output
+from kelr.commands.options import command_group, on_this_machine, open_output
 from kelr.errors import ExitCode, KelrError, RefusedError, UnsupportedError, UsageError
 from kelr.view.output import Output
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 _known = typer.Typer()
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Name clusters and keep their secrets.",
-)
+app = command_group("Name clusters and keep their secrets.")
 
 _REFUSED = {ExitCode.REFUSED: "others may read the secrets in the contexts file, or the answer was no"}
 Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.contexts, help="Which context.")]

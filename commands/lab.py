@@ -10,7 +10,7 @@ import typer
 
 from kelr.commands import complete, lab_nodes
 from kelr.commands.lab_parts import NO_LAB, Directory, ids, next_command, opened, show
-from kelr.commands.options import on_this_machine, open_output
+from kelr.commands.options import command_group, on_this_machine, open_output
 from kelr.errors import ExitCode, UsageError
 from kelr.view.output import Output
 
@@ -309,11 +309,7 @@ def _up_real(output: Output, spec: LabSpec, directory: Path | None) -> None:
     next_command(output, lab, "lab", "incident")
 
 
-app = typer.Typer(
-    add_completion=False,
-    help="Run a real or simulated cluster, and incidents on it.",
-    no_args_is_help=True,
-)
+app = command_group("Run a real or simulated cluster, and incidents on it.")
 
 
 @_whole.command(**on_this_machine(NO_LAB))

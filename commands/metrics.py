@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
-from kelr.commands.options import on_cluster, open_session
+from kelr.commands.options import CommandGroup, on_cluster, open_session
 from kelr.errors import ExitCode
 
 ENDPOINTS = "Endpoints"
 
 
-class ReadsByDefault(typer.core.TyperGroup):
+class ReadsByDefault(CommandGroup):
     """``kelr metrics --endpoint ...`` is ``kelr metrics read --endpoint ...``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

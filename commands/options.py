@@ -244,7 +244,28 @@ def _shared_options() -> list[Any]:
     return typer.main.get_command(app).params
 
 
-class SharedOptions:
+class FlagsWithoutType:
+    """Of a flag, which takes no value, help names no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options and arguments."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class that this is mixed into
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class CommandGroup(FlagsWithoutType, typer.core.TyperGroup):
+    """A command that has others, such as ``kelr recover``."""
+
+
+def command_group(summary: str) -> typer.Typer:
+    """A group whose commands are added; without one of them it shows its help."""
+    return typer.Typer(cls=CommandGroup, add_completion=False, no_args_is_help=True, help=summary)
+
+
+class SharedOptions(FlagsWithoutType):
     """For a command or group of Typer: takes the shared options beside its own, and no empty values.
 
     ``-b ''`` is what a shell makes of ``-b "$SERVERS"`` where that variable is not set. Taken for an option that was
@@ -270,14 +291,6 @@ class SharedOptions:
                 error.ctx = ctx  # type: ignore[attr-defined]  # as where Typer knows it
             raise
         return rest
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Its options and arguments; of a flag, which takes no value, help names no type."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class that this is mixed into
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        return params
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The command's own options."""

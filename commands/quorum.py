@@ -7,14 +7,10 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import Overwrite, on_cluster, on_this_machine, open_output, open_session
+from kelr.commands.options import Overwrite, command_group, on_cluster, on_this_machine, open_output, open_session
 from kelr.errors import ExitCode, UsageError
 
-app = typer.Typer(
-    add_completion=False,
-    help="Rescue a lost controller quorum.",
-    no_args_is_help=True,
-)
+app = command_group("Rescue a lost controller quorum.")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr quorum plan` wrote.")]
 PlannedFrom = Annotated[

@@ -17,16 +17,13 @@ from kelr.commands.options import (
     Partitions,
     Targets,
     Topics,
+    command_group,
     on_cluster,
     open_session,
 )
 from kelr.errors import ExitCode, UsageError
 
-app = typer.Typer(
-    add_completion=False,
-    help="Plan, apply and verify many elections.",
-    no_args_is_help=True,
-)
+app = command_group("Plan, apply and verify many elections.")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr recover plan` wrote.")]
 Logs = Annotated[

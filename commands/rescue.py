@@ -14,6 +14,7 @@ from kelr.commands.options import (
     Partitions,
     Targets,
     Topics,
+    command_group,
     on_cluster,
     on_this_machine,
     open_output,
@@ -21,11 +22,7 @@ from kelr.commands.options import (
 )
 from kelr.errors import ExitCode, UsageError
 
-app = typer.Typer(
-    add_completion=False,
-    help="Save records before truncation; replay them.",
-    no_args_is_help=True,
-)
+app = command_group("Save records before truncation; replay them.")
 
 SUFFIX = ".kelr-rescue"
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A file that `kelr rescue dump` wrote.")]

@@ -63,3 +63,10 @@ def test_shared_options_stand_once(kelr: Kelr) -> None:
     assert "--timeout" not in own
     assert "All of these: kelr options" in own
     assert "--leaderless" in own
+
+
+@pytest.mark.parametrize("words", [("describe",), ("recover",), ("config",), ("metrics",), ("lab", "up")], ids=" ".join)
+def test_help_names_no_type_of_a_flag(kelr: Kelr, words: tuple[str, ...]) -> None:
+    help_ = kelr(*words, "--help").out
+    assert "Show this message" in help_
+    assert "<bool>" not in help_
