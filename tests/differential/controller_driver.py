@@ -61,7 +61,7 @@ class Disagreement:
 
 
 def disagreements(kafka: str, rules: RuleSet, histories: Iterable[History]) -> list[Disagreement | None]:
-    """For each history: where kelr and this Kafka part, or None; one JVM runs them all."""
+    """For each history: where kelr and this Kafka part, or None."""
     runs = [(history, history.told(rules)) for history in histories]
     lines = [line for history, steps in runs for line in history.lines(steps)]
     theirs = iter(answers(kafka, lines, CONTROLLER))
@@ -70,7 +70,6 @@ def disagreements(kafka: str, rules: RuleSet, histories: Iterable[History]) -> l
         before = next(theirs)
         said = [next(theirs) for _ in steps]
         found.append(_first(history, steps, before, said))
-    assert next(theirs, None) is None
     return found
 
 

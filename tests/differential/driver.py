@@ -1,12 +1,17 @@
-"""Apache Kafka's own classes behind small Java drivers: lines in, lines out, one JVM for all of them."""
+"""Apache Kafka's own classes behind small Java drivers: lines in, lines out, one JVM for each version and driver."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import IO
 
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.java import find_java
@@ -52,16 +57,40 @@ def javac_version() -> str | None:
 
 def answers(kafka: str, lines: Sequence[str], driver: str = BUILDER) -> list[str]:
     """What that Kafka version's classes make of the lines, one answer a line."""
+    process = _running(kafka, driver)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    overdue = threading.Timer(60 + len(lines) / 500, process.kill)
+    # Of its own, as the driver answers while it is asked; an empty line has it send what it has answered.
+    asking = threading.Thread(target=_ask, args=(process.stdin, "\n".join((*lines, "", ""))))
+    overdue.start()
+    asking.start()
+    try:
+        return [_answer(process.stdout) for _ in lines]
+    finally:
+        overdue.cancel()
+        asking.join()
+
+
+@cache
+def _running(kafka: str, driver: str) -> subprocess.Popen[str]:
+    """A JVM for everything that is asked of a version: to start it costs as much as a thousand answers."""
     path = os.pathsep.join(map(str, (CLASSES, *class_path(kafka))))
     # One compiler thread and the serial collector: the machine has other tests to run.
     flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    done = subprocess.run(
-        [find_java().executable, *flags, "-cp", path, driver],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60 + len(lines) / 500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    command = [find_java().executable, *flags, "-cp", path, driver]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process
+
+
+def _ask(to: IO[str], text: str) -> None:
+    with suppress(BrokenPipeError):  # it has ended, as who waits for its answers will see
+        to.write(text)
+        to.flush()
+
+
+def _answer(of: IO[str]) -> str:
+    line = of.readline()
+    assert line, "the driver has ended, and said why on stderr"
+    return line.removesuffix("\n")

@@ -34,7 +34,6 @@ def _compare(kafka: str, random: Iterator[Case], steps: int, seed: int) -> None:
     compared = 0
     for batch in _batches(cases):
         theirs = answers(kafka, [case.line() for case in batch])
-        assert len(theirs) == len(batch)
         for case, answer in zip(batch, theirs, strict=True):
             assert answer_line(case.run()) == answer, f"Kafka {kafka}, seed {seed}, rules {case.around.rules}: {case}"
         compared += len(batch)
