@@ -24,7 +24,7 @@ from kelr.view.watch.app import LiveApp, Pane, TableApp, TextScreen, WatchApp
 from kelr.view.watch.head import first_line, head_lines
 from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import Gaps, Order, Printed, RecoveryProgress, Shown, Silence, Trouble
-from kelr.view.watch.rows import GAP, MOST_ROWS, Sort, columns_that_fit, listed, row_cells
+from kelr.view.watch.rows import GAP, Sort, columns_that_fit, listed, row_cells
 from tests.incident import INCIDENT
 from tests.pictures import text_of
 from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
@@ -84,6 +84,20 @@ def screen(shown: Shown, width: int, height: int, *keys: str) -> str:
     assert len(lines) <= height
     assert max(map(width_of, lines), default=0) <= width
     return text
+
+
+def screens(size: tuple[int, int], *shown: Shown) -> list[str]:
+    """The screen of each, of one size, in one app: another one costs as much as ten keys."""
+    app, found = Fixed(shown[0]), []
+
+    async def show(pilot: Pilot[bool]) -> None:
+        for app.given in shown:
+            app.renew()
+            await settled(pilot)
+            found.append(text_of(app.export_screenshot()))
+
+    played(app, *size, show)
+    return found
 
 
 def seen_after(app: Fixed, see: Callable[[], T], *steps: str) -> list[T]:
@@ -172,21 +186,16 @@ def rows_of(text: str) -> list[str]:
     return rows[: next(at for at, line in enumerate(rows) if not line[1:].startswith(("orders:", "pay", "secret:")))]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({"trouble": CANNOT}, id="the look failed"),
-        pytest.param({"silent": SILENT}, id="no controller answered"),
-        pytest.param({"now_ms": BEGIN_MS + 8001}, id="a look hangs, or nobody looks"),
-    ],
-)
-def test_what_may_be_out_of_date_is_marked_in_every_row(changes: dict[str, Any]) -> None:
-    fine = screen(replace(at_first(), now_ms=BEGIN_MS + 8000), 100, 24)
-    old = screen(replace(at_first(), **changes), 100, 24)
+def test_what_may_be_out_of_date_is_marked_in_every_row() -> None:
+    shown = at_first()
+    failed, silent = replace(shown, trouble=CANNOT), replace(shown, silent=SILENT)
+    hangs, still_fine = replace(shown, now_ms=BEGIN_MS + 8001), replace(shown, now_ms=BEGIN_MS + 8000)
+    fine, *old = screens((100, 24), still_fine, failed, silent, hangs)
     assert "*" not in fine
-    assert len(rows_of(old)) == 4
-    assert all(row[0] == "*" for row in rows_of(old))
-    assert "* not renewed" in old
+    for text in old:
+        assert len(rows_of(text)) == 4
+        assert all(row[0] == "*" for row in rows_of(text))
+        assert "* not renewed" in text
 
 
 def test_a_look_that_takes_long_is_not_old_for_that() -> None:
@@ -231,53 +240,47 @@ def test_logs_that_are_older_than_the_looks_say_so() -> None:
 
 
 def test_before_the_first_look_and_with_nothing_in_trouble() -> None:
-    nothing = screen(replace(at_first(), story=None, details={}), 80, 24)
-    assert "nothing was read so far" in nothing
-    assert "nothing read yet, for 1 s" in nothing
     shown = at_first()
     assert shown.story is not None
     healthy = {at: replace(one, situation=Situation.HEALTHY) for at, one in shown.story.sight.partitions.items()}
     settled = {at: replace(one, state=replace(one.state, isr=one.state.replicas)) for at, one in healthy.items()}
     calm = replace(shown, story=replace(shown.story, sight=replace(shown.story.sight, partitions=settled)))
-    assert "\nnothing is leaderless or unsafe\n" in screen(calm, 80, 24)
-    told = screen(replace(calm, trouble=CANNOT), 80, 24)
-    assert "\nnothing was leaderless or unsafe at 22:13:20; how it stands now is not known\n" in told
-    assert "nothing is leaderless" not in told
-    for silent in (SILENT, NEVER_HEARD):
-        for trouble in (None, CANNOT):
-            told = screen(replace(calm, silent=silent, trouble=trouble), 80, 24)
-            assert "\nnothing is leaderless or unsafe by what brokers told; it may be out of date\n" in told
-            assert "nothing was leaderless" not in told
+    silent = [replace(calm, silent=one, trouble=other) for one in (SILENT, NEVER_HEARD) for other in (None, CANNOT)]
+    nothing, calm_one, failed, *out_of_date = screens(
+        (80, 24), replace(shown, story=None, details={}), calm, replace(calm, trouble=CANNOT), *silent
+    )
+    assert "nothing was read so far" in nothing
+    assert "nothing read yet, for 1 s" in nothing
+    assert "\nnothing is leaderless or unsafe\n" in calm_one
+    assert "\nnothing was leaderless or unsafe at 22:13:20; how it stands now is not known\n" in failed
+    assert "nothing is leaderless" not in failed
+    assert len(out_of_date) == 4
+    for told in out_of_date:
+        assert "\nnothing is leaderless or unsafe by what brokers told; it may be out of date\n" in told
+        assert "nothing was leaderless" not in told
     # However narrow it is, what takes the sentence back is there, too.
-    told = screen(replace(calm, silent=SILENT), 40, 20)
+    told = screen(silent[0], 40, 20)
     assert "\nnothing is leaderless or unsafe by what\nbrokers told; it may be out of date\n" in told
     assert "none of the 4 partitions here holds 'zzz'" in screen(at_first(), 80, 24, "slash", "z", "z", "z", "enter")
 
 
-@pytest.mark.parametrize("changes", [{}, {"trouble": CANNOT}, {"silent": NEVER_HEARD}])
-@pytest.mark.parametrize(
-    ("read", "denied", "says"),
-    [
-        (0, False, "no partition was found; topics without DESCRIBE are not listed\n"),
-        (0, True, "no partition could be read\n"),
-        (3, True, " of what could be read"),
-    ],
-)
-def test_of_what_nobody_read_it_is_not_said_that_it_is_healthy(
-    changes: dict[str, Any], read: int, *, denied: bool, says: str
-) -> None:
-    shown = at_first()
+def test_of_what_nobody_read_it_is_not_said_that_it_is_healthy() -> None:
+    shown, denied = at_first(), (TopicError("secret", "TOPIC_AUTHORIZATION_FAILED"),)
     assert shown.story is not None
-    sight = replace(
-        shown.story.sight,
-        partitions={},
-        counts=Counts(read=read),
-        topic_errors=(TopicError("secret", "TOPIC_AUTHORIZATION_FAILED"),) if denied else (),
-    )
-    told = screen(replace(shown, story=replace(shown.story, sight=sight), **changes), 120, 24)
-    assert says in told
-    assert any(f"nothing {verb} leaderless or unsafe" in told for verb in ("is", "was")) is (read > 0)
-    assert f"{read} partitions:  {'0' if read else '?'} leaderless" in told
+    sight = replace(shown.story.sight, partitions={}, counts=Counts(read=0))
+    cases = {
+        "no partition was found; topics without DESCRIBE are not listed\n": sight,
+        "no partition could be read\n": replace(sight, topic_errors=denied),
+        " of what could be read": replace(sight, topic_errors=denied, counts=Counts(read=3)),
+    }
+    stories = [replace(shown, story=replace(shown.story, sight=one)) for one in cases.values()]
+    troubles: tuple[dict[str, Any], ...] = ({}, {"trouble": CANNOT}, {"silent": NEVER_HEARD})
+    told = screens((120, 24), *(replace(one, **changes) for changes in troubles for one in stories))
+    for (says, of), text in zip([*cases.items()] * len(troubles), told, strict=True):
+        read = of.counts.read
+        assert says in text
+        assert any(f"nothing {verb} leaderless or unsafe" in text for verb in ("is", "was")) is (read > 0)
+        assert f"{read} partitions:  {'0' if read else '?'} leaderless" in text
 
 
 def test_a_controller_that_no_look_has_heard_is_silent_since_nobody_knows_when() -> None:
@@ -318,20 +321,19 @@ def many(number: int) -> Shown:
     return replace(shown, story=replace(shown.story, sight=sight, since=dict.fromkeys(rows, since[ORDERS_1])))
 
 
-def test_no_list_is_cut_without_saying_so() -> None:
+def test_no_list_is_cut_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = at_first()
     lines = [WatchLine(BEGIN_MS + number, "", f"orders:{number}", ()) for number in range(50)]
     text = screen(replace(shown, log=lines, forgotten=7), 80, 24)
     assert "(7 earlier)" in text
     assert text.splitlines()[-2].endswith("orders:49:")
     assert "orders:0:" in screen(replace(shown, log=lines), 80, 24, "tab", "tab", "g")
-    told = screen(many(MOST_ROWS + 7), 80, 24, "end")
-    assert f" {MOST_ROWS + 7:,} partitions by situation, the first {MOST_ROWS:,} of them " in told
-    assert f" orders:{100 + MOST_ROWS - 1} " in told
-    last = 100 + MOST_ROWS + 6
-    assert f" 1 of {MOST_ROWS + 7:,} hold 's:{last}' by situation " in screen(
-        many(MOST_ROWS + 7), 80, 24, "slash", "s", "colon", *str(last)
-    )
+    monkeypatch.setattr("kelr.view.watch.rows.MOST_ROWS", 1_500)
+    shown = many(1_507)
+    told = screen(shown, 80, 24, "end")
+    assert " 1,507 partitions by situation, the first 1,500 of them " in told
+    assert " orders:1599 " in told
+    assert " 1 of 1,507 hold 's:1606' by situation " in screen(shown, 80, 24, "slash", "s", "colon", *"1606")
 
 
 def test_rows_say_what_is_known_wherever_the_list_is_scrolled_and_whatever_it_was_before() -> None:
