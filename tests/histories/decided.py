@@ -58,4 +58,5 @@ def _key(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Hashable:
         *(state, rules, snapshot.configs.get(at.topic), snapshot.first_partition_replicas.get(at.topic)),
         *(cluster.brokers, cluster.controller, cluster.controller_silence, cluster.reassignments_error),
         *(cluster.brokers_source, cluster.partitions_source, str(cluster.features), snapshot.logs.get(at, ())),
+        snapshot.cleared.get(at),
     )

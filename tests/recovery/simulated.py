@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -401,10 +402,15 @@ def leaderless(
     Args:
         own: the topic's own min.insync.replicas; None takes `min_isr`, which is the cluster's.
     """
+    return World(_leaderless(tuple(layouts), rules, min_isr, own))
+
+
+@cache
+def _leaderless(layouts: Sequence[tuple[int, ...]], rules: str, min_isr: int, own: int | None) -> SimulatedCluster:
     topics = {} if own is None else {TOPIC: Configs(min_isr=own)}
     controller = ControllerState(rules=rule_set(rules), cluster=Configs(min_isr=min_isr), topics=topics)
     world = World(started(controller, (1, 2, 3)))
-    world.after(events.TopicCreated(TOPIC, tuple(layouts)))
+    world.after(events.TopicCreated(TOPIC, layouts))
     everything = [TopicPartition(TOPIC, number) for number in range(len(layouts))]
     _produce(world, everything, 10, Acks.ALL)
     _dies(world, 3)
@@ -417,7 +423,7 @@ def leaderless(
     assert all(world.state(at.partition).leader is None for at in everything)
     world.after(events.TopicCreated(STEADY.topic, ((2, 3),)), events.Reassigned(STEADY, (3, 2)))
     _produce(world, [STEADY], 1, Acks.ALL)
-    return world
+    return world.cluster
 
 
 def _produce(world: World, partitions: Sequence[TopicPartition], count: int, acks: Acks) -> None:

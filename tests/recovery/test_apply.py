@@ -57,7 +57,7 @@ from tests.recovery.simulated import (
     watch_files,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 ONE = {TopicPartition(TOPIC, 0): ElectionRequest(ElectionType.DESIGNATION, 2)}

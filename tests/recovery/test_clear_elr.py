@@ -47,7 +47,7 @@ from tests.recovery.simulated import (
     watch_files,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 OWN = pytest.mark.parametrize("own", [None, 2])
 """The topic's own min.insync.replicas; None: it takes that of the cluster."""

@@ -42,7 +42,7 @@ from tests.recovery.simulated import (
     watch_files,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 AT = TopicPartition(TOPIC, 0)
 CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))

@@ -46,7 +46,7 @@ from tests.recovery.simulated import (
     watch_files,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 CONSENT = Confirmation(AcceptedLoss(1000, unbounded=True))
 

@@ -37,7 +37,7 @@ from tests.recovery.simulated import (
     silence,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 AT = TopicPartition(TOPIC, 0)
 DESIGNATED = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}

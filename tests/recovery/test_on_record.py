@@ -52,7 +52,7 @@ from tests.recovery.simulated import (
     returns,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 AT = TopicPartition(TOPIC, 0)
 WISH = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}

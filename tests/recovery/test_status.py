@@ -36,7 +36,7 @@ from tests.recovery.simulated import (
     watch_files,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("quick")
 
 AT = TopicPartition(TOPIC, 0)
 ONE = {AT: ElectionRequest(ElectionType.DESIGNATION, 2)}
