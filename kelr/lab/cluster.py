@@ -21,7 +21,7 @@ from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import Lock, load_lock
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, properties_text, write_nodes, write_private
-from kelr.lab.observed import AnyLab, LabStatus, NodeStatus, Report
+from kelr.lab.observed import PATIENCE_S, AnyLab, LabStatus, NodeStatus, Report
 from kelr.lab.processes import free_ports
 from kelr.lab.security.access import Access, require_openssl
 from kelr.lab.security.kinds import Security
@@ -131,7 +131,6 @@ def _unsupported(archive: Path) -> Path:
     return archive.with_suffix(".unsupported")
 
 
-START_TIMEOUT_S = 180.0
 _TRIES_TO_REGISTER = 5
 
 
@@ -240,7 +239,7 @@ class Lab(AnyLab):
         self.check_broker(broker)
         processes.end(processes.all_of(self._state.lab_id, broker), ask_first_s=0)
 
-    def stop(self, broker: int, *, timeout_s: float = 60.0) -> None:
+    def stop(self, broker: int, *, timeout_s: float = PATIENCE_S) -> None:
         """SIGTERM: a controlled shutdown, after which the broker's log is clean. Waits for the process's end.
 
         Raises:
@@ -333,7 +332,7 @@ class Lab(AnyLab):
         if wait:
             self.wait_unfenced(broker)
 
-    def wait_unfenced(self, *brokers: int, timeout_s: float = START_TIMEOUT_S) -> None:
+    def wait_unfenced(self, *brokers: int, timeout_s: float = PATIENCE_S) -> None:
         """Wait until each broker says of itself that it is registered and unfenced, and all that answer say so too.
 
         A broker opens its port only after it has read the metadata up to its own registration, so that its own
@@ -348,7 +347,7 @@ class Lab(AnyLab):
                     raise LabError(f"broker {broker} was not unfenced in {timeout_s:.0f} s{self._log_tail(broker)}")
                 time.sleep(0.05)
 
-    def restore(self, *, timeout_s: float = START_TIMEOUT_S) -> tuple[TopicPartition, ...]:
+    def restore(self, *, timeout_s: float = PATIENCE_S) -> tuple[TopicPartition, ...]:
         """Start every node that is down and wait until no partition is without a leader.
 
         Returns:
@@ -395,7 +394,7 @@ class Lab(AnyLab):
             for _ in range(_TRIES_TO_REGISTER):
                 self.start(broker, wait=False)
                 ended = f"broker {broker} has ended"
-                self.wait_until(ended, lambda: not self.is_running(broker), timeout_s=START_TIMEOUT_S)
+                self.wait_until(ended, lambda: not self.is_running(broker), timeout_s=PATIENCE_S)
                 if self._broker_epoch(broker) != before:
                     return
         finally:
@@ -432,7 +431,7 @@ class Lab(AnyLab):
             nodes=tuple(nodes),
         )
 
-    def stock_tool(self, tool: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+    def stock_tool(self, tool: str, *arguments: str, timeout_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command line tools, such as ``kafka-topics.sh``, from the jars.
 
         Raises:

@@ -20,6 +20,8 @@ from kelr.lab.teardown import file_errors, take_down
 from kelr.model import PartitionState, TopicPartition
 
 Report: TypeAlias = Callable[[str], None]
+PATIENCE_S = 180.0
+"""How long what does come may take: beside twenty busy processes a broker starts in more than a minute."""
 
 
 # What a lab is doing, as values.
@@ -247,7 +249,7 @@ class AnyLab(ABC):
         return list(wire.views(map(self.port, self.brokers), topics))
 
     def wait_partitions(
-        self, topic: str, what: str, holds: Callable[[PartitionState], bool], *, timeout_s: float = 30.0
+        self, topic: str, what: str, holds: Callable[[PartitionState], bool], *, timeout_s: float = PATIENCE_S
     ) -> None:
         """Wait until something holds for every partition of a topic, in the view of every broker that answers.
 
@@ -276,7 +278,7 @@ class AnyLab(ABC):
             return wire.refuses_acks_all(self.port(leader), address.topic, address.partition)
         return False
 
-    def wait_until(self, what: str, holds: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
+    def wait_until(self, what: str, holds: Callable[[], bool], *, timeout_s: float = PATIENCE_S) -> None:
         """Wait for a condition, asking again and again.
 
         Raises:

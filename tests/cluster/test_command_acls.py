@@ -41,6 +41,7 @@ from kelr.commands.registry import COMMANDS as REGISTERED
 from kelr.commands.registry import load
 from kelr.engine.planning import plan_of
 from kelr.lab import Acks, Lab, LabSpec
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.produce import produce
 from kelr.lab.security.access import client_login
 from kelr.lab.security.kinds import Mechanism
@@ -191,7 +192,7 @@ class Desk:
             assert running.stderr is not None
             said = running.stderr.readline()
             try:
-                served, deadline = "", time.monotonic() + 60
+                served, deadline = "", time.monotonic() + PATIENCE_S
                 while "kelr_looks_total 0.0" in served or not served:
                     assert time.monotonic() < deadline, served
                     served = httpx.get(said.split()[1].rstrip(",")).text

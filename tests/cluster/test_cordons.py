@@ -12,6 +12,7 @@ import pytest
 
 from kelr.controller import Election
 from kelr.lab import Lab, LabSpec
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.story import Story
 from kelr.model import ElectionRequest, ElectionType, Method, Plan, Selection, Target, TopicPartition, Unplanned
 from kelr.model.plan import AcceptedLoss, Applied, ElectionResult
@@ -58,7 +59,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _wait(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.2)

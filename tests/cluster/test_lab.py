@@ -17,6 +17,7 @@ import pytest
 from kelr.errors import LabError, UsageError
 from kelr.lab import Action, Lab, LabSpec, down, run_incident
 from kelr.lab.disk import CLEAN_SHUTDOWN_FILE, read_batches
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.processes import all_under as processes_under
 from kelr.lab.processes import free_ports, signal_all
 from kelr.lab.produce import Acks, produce
@@ -40,7 +41,7 @@ def kelr(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def wait_for(what: str, holds: Callable[[], bool], timeout_s: float = 60) -> None:
+def wait_for(what: str, holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, what

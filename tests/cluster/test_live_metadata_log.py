@@ -21,6 +21,7 @@ from confluent_kafka.admin import AclOperation
 from kelr.errors import AuthenticationError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.lab import Lab, LabSpec
 from kelr.lab.nodes import NodePaths
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.story import create_topic
 from kelr.replay.image import MetadataImage
 from kelr.replay.records import BrokerRegistered, LeaderChanged, RecordBatch, SnapshotBegins, TopicMade
@@ -33,7 +34,6 @@ from kelr.sources.metadata_log.reading import BatchReader
 from tests.cluster.secured import PASSWORD, Grant, free_ports, grant, login
 
 LOG = "__cluster_metadata-0"
-PATIENCE_S = 60.0
 
 
 def settings(servers: str, *, login_file: Path | None = None) -> ConnectionSettings:
@@ -141,7 +141,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     spec = LabSpec(brokers=1, min_isr=1, racks=1, heap_mb=192, controllers=3)
     with Lab.up(spec, tmp_path_factory.mktemp("quorum") / "lab", owner_pid=os.getpid()) as lab:
         ports = [lab.port(node) for node in lab.controllers]
-        lab.wait_until("every controller listens", lambda: all(map(listens, ports)), timeout_s=60.0)
+        lab.wait_until("every controller listens", lambda: all(map(listens, ports)))
         yield lab
 
 

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from kelr.controller import Change, Circumstances, Election, broker_fenced, elect_leaders, isr_altered, rule_set
 from kelr.engine import decide
 from kelr.lab import Lab
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.produce import Acks, produce
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.story import create_topic
@@ -116,7 +117,7 @@ def _became(lab: Lab, topic: str, predicted: Change) -> PartitionState:
             seen[:] = [state for page in source.pages(select([topic])) for state in page.partitions]
         return facts(seen[0]) == after
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline, (seen[0], predicted.after)
         time.sleep(0.2)

@@ -27,6 +27,7 @@ from kelr.lab.cluster import archive_file
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.java import find_java
 from kelr.lab.locks import load_lock
+from kelr.lab.observed import PATIENCE_S
 from kelr.model import PartitionState, ReplicaLog, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -93,7 +94,7 @@ class Node:
         all_of_user = AclBindingFilter(
             kind, "orders", pattern, f"User:{user}", None, AclOperation.ANY, AclPermissionType.ANY
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not set(acls) <= set(admin.describe_acls(all_of_user).result(30)):
             assert time.monotonic() < deadline, "the broker does not get to know the ACLs"
             time.sleep(0.02)
@@ -135,7 +136,7 @@ def _make_certificate(directory: Path) -> None:
 
 
 def _wait_up(broker: subprocess.Popen[bytes], port: int, directory: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})

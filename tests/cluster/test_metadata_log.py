@@ -119,9 +119,9 @@ def incident(lab_43: Lab) -> Iterator[list[Sample]]:
 
 def wait_for_sample(lab: Lab, samples: Sequence[Sample], holds: Callable[[States], bool]) -> None:
     """Wait until a broker has been heard to say so, and for one answer more."""
-    lab.wait_until("a broker says so", lambda: bool(samples) and holds(samples[-1].states), timeout_s=60)
+    lab.wait_until("a broker says so", lambda: bool(samples) and holds(samples[-1].states))
     many = len(samples)
-    lab.wait_until("another one says it", lambda: len(samples) > many, timeout_s=60)
+    lab.wait_until("another one says it", lambda: len(samples) > many)
     assert holds(samples[-1].states)
 
 

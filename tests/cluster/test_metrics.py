@@ -12,6 +12,7 @@ from kelr.lab import Lab, run_incident
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.locks import Lock, LockedJar
 from kelr.lab.nodes import NodePaths
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.processes import free_ports
 from kelr.metrics.computed import compute, look
 from kelr.metrics.endpoints import Access, Endpoint, Kind, endpoint_of
@@ -78,7 +79,7 @@ def test_kafkas_gauges_and_kelrs_figures(lab_43: Lab, observed: Mapping[int, End
         return {one.metric: one for one in figures(heard, computed, now_ms=time.time_ns() // 1_000_000)}
 
     def read_until(holds: Callable[[Mapping[str, MetricFigure]], bool], *nodes: int) -> Mapping[str, MetricFigure]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not holds(found := read(*nodes)):
             assert time.monotonic() < deadline, found
         return found

@@ -27,6 +27,7 @@ from kelr.engine import agreement, rank_logs
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import KAFKA_PYTHON_CONNECTION, StockFiles, plan_of, stock_files
 from kelr.lab import INCIDENTS, Action, IncidentReport, Lab, run_incident
+from kelr.lab.observed import PATIENCE_S
 from kelr.model import (
     AdviceAction,
     Decision,
@@ -327,7 +328,7 @@ def _check_agreement(
                 assert truncations().get((replica, name), log.log_end) >= log.log_end
 
 
-def _until(read: Callable[[], object], expected: object, *, timeout_s: float = 30.0) -> None:
+def _until(read: Callable[[], object], expected: object, *, timeout_s: float = PATIENCE_S) -> None:
     deadline_s = time.monotonic() + timeout_s
     while (found := read()) != expected:
         assert time.monotonic() < deadline_s, f"expected {expected}, and after {timeout_s:.0f} s it is {found}"

@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as WirePartition
 
 from kelr.commands.main import main
 from kelr.lab import Lab, run_incident
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.story import create_topic
 from kelr.model import PartitionState, TopicPartition
 from kelr.model.afterwards import CommittedOffsets, Unread
@@ -149,7 +150,7 @@ def _read_and_commit(config: dict[str, Any], topic: str, *, group: str, records:
     consumer = Consumer({**config, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
     try:
         consumer.assign([WirePartition(topic, 0, 0)])
-        deadline_s, read = time.monotonic() + 30, 0
+        deadline_s, read = time.monotonic() + PATIENCE_S, 0
         while read < records:
             message = consumer.poll(1)
             read += message is not None and message.error() is None
@@ -202,7 +203,7 @@ def test_commits_that_wait_for_min_isr_are_not_taken_for_none(healthy_43: Lab) -
     assert alone.not_listed == unready
 
     lab.start(1 if last != 1 else 2)
-    lab.wait_partitions(offsets, "min ISR is met", lambda state: len(state.isr) == 2, timeout_s=60)
+    lab.wait_partitions(offsets, "min ISR is met", lambda state: len(state.isr) == 2)
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
         together = LiveAfterwards(source).committed_offsets([at])
     assert isinstance(together, CommittedOffsets)
@@ -221,7 +222,7 @@ def _lead_alone(lab: Lab, topic: str) -> int:
         lab.start(broker)
         # It was not shut down cleanly: it leaves the ELR, which has to be empty for the last known leader.
         lab.wait_partitions(topic, "it is out of the ELR", partial(_is_out_of_the_elr, broker))
-    lab.wait_partitions(topic, "it leads alone", lambda state: state.isr == last, timeout_s=60)
+    lab.wait_partitions(topic, "it leads alone", lambda state: state.isr == last)
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
 
         def is_alone() -> bool:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kelr.commands.main import main
 from kelr.lab import Acks, Lab, run_incident
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.produce import produce
 from kelr.model import PartitionState, ReplicaLog, select
 from kelr.rescue.archive import open_dump
@@ -57,7 +58,7 @@ def consume(lab: Lab, topic: str, partition: int, *, start: int, end: int) -> li
     consumer = Consumer({**settings, "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, partition, start)])
     found: list[Message] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         message = consumer.poll(1)
         if message is None:

@@ -14,6 +14,7 @@ from uuid import UUID
 import pytest
 
 from kelr.lab import Lab, wire
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
@@ -26,7 +27,6 @@ from tests.lab.simulated.test_reassignments import alter as reassign
 from tests.lab.simulated.test_reassignments import listing
 from tests.lab.simulated.test_topics import create, delete, describe, topic
 
-PATIENCE_S = 20.0
 PREFIX = "admin-twin-"
 A, B = PREFIX + "a", PREFIX + "b.c"
 _UNLIKE = {

@@ -26,6 +26,7 @@ from kelr.controller import events as ev
 from kelr.engine.what_if.assumptions import parse_assumptions
 from kelr.engine.what_if.imagine import imagine
 from kelr.lab import Lab
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.story import create_topic
 from kelr.model import PartitionState, Snapshot, TopicPartition, select
 from kelr.sources.base import take_snapshot
@@ -103,7 +104,7 @@ class _Both:
         """Compute what the events do, and wait until every broker says that the cluster has come to the same."""
         self.compute(*events)
         expected = self.described()
-        deadline_s = time.monotonic() + 40
+        deadline_s = time.monotonic() + PATIENCE_S
         while True:
             views = [
                 {address: described(state) for address, state in view.items()} for view in self.lab.views(self.topic)

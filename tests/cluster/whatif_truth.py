@@ -15,6 +15,7 @@ from kelr.engine.outages.scenario import Outage, outage
 from kelr.engine.outages.told import partition_fate
 from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.lab import Lab
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.story import create_topic
 from kelr.model import PartitionState, Snapshot, TopicPartition, select
 from kelr.sources.base import take_snapshot
@@ -35,7 +36,6 @@ TOPICS: Mapping[str, tuple[list[list[int]], dict[str, str]]] = {
 }
 """Every order of replicas, under the configs that elections depend on."""
 PARTITIONS = sum(len(layouts) for layouts, _ in TOPICS.values())
-_PATIENCE_S = 45.0
 
 Described = tuple[object, ...]
 Predicted = Mapping[TopicPartition, Described]
@@ -142,7 +142,7 @@ class Truth:
         strike(blow.broker)
 
     def _wait(self, ends: Mapping[tuple[int, ...], Predicted], when: str) -> tuple[int, ...]:
-        deadline_s = time.monotonic() + _PATIENCE_S
+        deadline_s = time.monotonic() + PATIENCE_S
         while True:
             # Of every broker: what is asked next may go to any of them.
             views = [_described(view) for view in self.lab.views(*TOPICS)]

@@ -141,10 +141,10 @@ def test_a_length_that_claims_gigabytes_makes_room_for_nothing(kind: Any, versio
 
 
 def test_a_number_without_an_end_takes_no_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(MalformedError, match="longer than any"):
         MetadataResponse.decode(struct.pack(">i", 0) + b"\xff" * 10_000_000, 9)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_tagged_fields_everywhere_take_no_more_time_than_their_bytes() -> None:
@@ -153,10 +153,10 @@ def test_tagged_fields_everywhere_take_no_more_time_than_their_bytes() -> None:
     partition = struct.pack(">ihqq", 0, 0, 0, 0) + struct.pack(">i", 0) + b"\x01\x09\x01x"
     topic = b"\x02t" + b"\xa1\x8d\x06" + partition * count + b"\x00"
     body = struct.pack(">i", 0) + b"\x02" + topic + b"\x00"
-    began = time.monotonic()
+    began = time.process_time()
     read = ListOffsetsResponse.decode(body, 6)
     assert len(read.topics[0].partitions) == count
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

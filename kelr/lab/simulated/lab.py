@@ -17,7 +17,7 @@ from kelr.errors import ExitCode, LabError, UsageError
 from kelr.lab import disk, processes, watch
 from kelr.lab.disk import CutTail
 from kelr.lab.nodes import HOST, new_kafka_uuid
-from kelr.lab.observed import AnyLab, LabStatus, NodeStatus, Rehearsal, Report
+from kelr.lab.observed import PATIENCE_S, AnyLab, LabStatus, NodeStatus, Rehearsal, Report
 from kelr.lab.processes import free_ports
 from kelr.lab.simulated.spec import SNAPSHOT_FILE, SimulatedSpec, SimulatedState, load_simulated
 from kelr.lab.state import STATE_FILE, ProcessRecord, locked, save_state
@@ -26,7 +26,6 @@ from kelr.model import TopicPartition
 if TYPE_CHECKING:
     import psutil
 
-START_TIMEOUT_S = 180.0
 LOOK_S = 0.01
 
 # The other end of the control channel (`kelr.lab.simulated.control`): how another process has a verb carried out.
@@ -221,7 +220,7 @@ class SimulatedLab(AnyLab):
         if wait:
             self.wait_unfenced(broker)
 
-    def wait_unfenced(self, *brokers: int, timeout_s: float = START_TIMEOUT_S) -> None:
+    def wait_unfenced(self, *brokers: int, timeout_s: float = PATIENCE_S) -> None:
         """Wait until the controller holds each broker to be registered and unfenced."""
 
         def unfenced() -> bool:
@@ -380,7 +379,7 @@ class SimulatedLab(AnyLab):
         return processes.spawn(command, self.directory / _OUTPUT)
 
     def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self.ask("status")
