@@ -11,7 +11,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,13 +21,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kelr.commands.main import main
 from kelr.errors import LabError
-from kelr.lab import Lab, LabSpec, nodes, run_incident
+from kelr.lab import Lab, LabSpec, nodes, run_incident, wire
 from kelr.lab.nodes import HOST, NodePaths
+from kelr.lab.observed import PATIENCE_S
 from kelr.lab.processes import free_ports
 from kelr.lab.produce import Acks, produce
 from kelr.lab.security import access
 from kelr.lab.security.kinds import Security
 from kelr.lab.story import create_topic
+from kelr.model.checkup import Quorum
+from kelr.protocol.messages import DescribeQuorumRequest
 from kelr.quorum.assess import Fate, Matter, Verdict, assess
 from kelr.quorum.plan import QuorumPlan, read_plan
 from kelr.quorum.reading import read_collections
@@ -35,6 +38,7 @@ from kelr.replay import records as rec
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.disk.files import is_locked
 from kelr.sources.live import LiveSource
+from kelr.sources.live.describe import quorum_of
 from kelr.sources.metadata_log.reading import read_batches
 from kelr.sources.metadata_log.writing import encode_batch
 from kelr.sources.records.batches import BatchRun
@@ -114,7 +118,7 @@ def create(lab: Lab, *topics: str) -> None:
 def read_all(lab: Lab, topic: str) -> set[bytes]:
     consumer = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "x", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, number, 0) for number in range(2)])
-    found, ends, deadline = set(), 0, time.monotonic() + 60
+    found, ends, deadline = set(), 0, time.monotonic() + PATIENCE_S
     while ends < 2 and time.monotonic() < deadline:
         message = consumer.poll(1)
         if message is not None and message.error() is not None:
@@ -140,9 +144,29 @@ def doctor(lab: Lab, capsys: pytest.CaptureFixture[str]) -> Mapping[str, str]:
     return {one["id"]: one["what"] for one in json.loads(capsys.readouterr().out)["items"]}
 
 
-def leader_of(lab: Lab, node: int = FIRST) -> str:
-    address = f"{HOST}:{lab.port(node)}"
-    return lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
+def quorum_at(ports: Iterable[int]) -> Quorum | None:
+    """As the controller on one of these ports tells it that leads, if one does. Kafka's tool is a JVM for each look."""
+    topic = DescribeQuorumRequest.TopicData
+    log = topic(topic_name="__cluster_metadata", partitions=[topic.PartitionData(partition_index=0)])
+    for port in ports:
+        with suppress(OSError):
+            told = quorum_of(wire.ask(port, DescribeQuorumRequest(version=2, topics=[log])))
+            if isinstance(told, Quorum):
+                return told
+    return None
+
+
+def quorum(lab: Lab) -> Quorum | None:
+    return quorum_at(map(lab.port, lab.controllers))
+
+
+def wait_until_it_leads(lab: Lab, node: int = FIRST) -> None:
+    lab.wait_until("it leads", lambda: (led := quorum(lab)) is not None and led.leader == node)
+
+
+def votes(lab: Lab, *nodes: int) -> bool:
+    known = quorum(lab)
+    return known is not None and {*nodes} <= {one.node for one in known.voters}
 
 
 def rescue(
@@ -170,20 +194,22 @@ def verify(lab: Lab, *collections: Path) -> int:
 
 def grow(lab: Lab, node: int) -> None:
     shutil.rmtree(lab.data_directory(node), ignore_errors=True)
-    properties = str(NodePaths.of(lab.directory, node).properties)
-    cluster = lab._state.cluster_id
-    formatted = lab.stock_tool(
-        "kafka-storage.sh", "format", "-t", cluster, "-c", properties, "--no-initial-controllers"
-    )
-    assert formatted.returncode == 0, formatted.stderr
+    lab.format_controller(node)
     lab.start_controller(node)
-    address = f"{HOST}:{lab.port(FIRST)}"
+    make_a_voter(lab, node)
 
-    def added() -> bool:
-        command = ("--bootstrap-controller", address, "--command-config", properties, "add-controller")
-        return lab.stock_tool("kafka-metadata-quorum.sh", *command).returncode == 0
 
-    lab.wait_until(f"controller {node} votes", added)
+def make_a_voter(lab: Lab, node: int) -> None:
+    """What has followed the one that leads to its end may vote."""
+
+    def followed() -> bool:
+        known = quorum(lab)
+        if known is None or known.now_ms is None:
+            return False
+        return any(one.node == node and not one.is_behind(known.now_ms) for one in known.observers)
+
+    lab.wait_until(f"controller {node} follows", followed)
+    lab.wait_until(f"controller {node} votes", lambda: quorum_tool(lab, "add-controller", config=node))
 
 
 def written_voters(lab: Lab) -> list[tuple[bytes, bytes]]:
@@ -221,7 +247,7 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
     rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
     assert verify(lab, collection) == 1  # nobody leads yet
     lab.start_controller(FIRST)
-    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    wait_until_it_leads(lab)
     assert verify(lab, collection) == 0
     stray = lab.data_directory(1) / "orders-7.5a5f7d6b2f5b4b2d8f2b-stray"
     stray.mkdir()
@@ -230,7 +256,7 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
     create(lab, "after")
     grow(lab, SECOND)
     grow(lab, THIRD)
-    assert all(f'"id": {node}' in leader_of(lab).partition("CurrentObservers")[0] for node in lab.controllers)
+    assert votes(lab, *lab.controllers)
     traffic.stop()
     assert traffic.failed == []
     assert len(traffic.acknowledged) > 100
@@ -294,7 +320,7 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(
     rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
     alone_in_its_file(lab)
     lab.start_controller(FIRST)
-    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    wait_until_it_leads(lab)
     assert verify(lab, collection) == 0
     create(lab, "after")
     traffic.stop()
@@ -333,7 +359,7 @@ def test_a_static_voter_that_is_left_is_made_to_lead_alone(static_lab: Lab, caps
     rescue(lab, [collection], f"{SECOND},{THIRD}")
     alone_in_its_file(lab)
     lab.start_controller(FIRST)
-    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    wait_until_it_leads(lab)
     assert verify(lab, collection) == 0
     create(lab, "after")
     traffic.stop()
@@ -367,8 +393,8 @@ def begin_with_checkpoints(lab: Lab, *holders: int) -> None:
     lab.wait_until("they are deleted", lambda: {one.topic for one in lab.partitions()} == before)
     logs = [lab.data_directory(node) / "__cluster_metadata-0" for node in holders]
     beginning = "0" * 20 + ".log"
-    lab.wait_until("the beginning is gone", lambda: not any((log / beginning).exists() for log in logs), timeout_s=150)
-    lab.wait_until("the files are gone", lambda: not renamed(lab, "filler", ""), timeout_s=150)
+    lab.wait_until("the beginning is gone", lambda: not any((log / beginning).exists() for log in logs))
+    lab.wait_until("the files are gone", lambda: not renamed(lab, "filler", ""))
 
 
 @pytest.mark.longer
@@ -433,7 +459,7 @@ def test_a_brokers_copy_that_begins_with_a_checkpoint(
         assert all(one.copy.batches.start > 0 for one in assessment.copies)
         rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
         lab.start_controller(FIRST)
-        lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+        wait_until_it_leads(lab)
         assert verify(lab, collection) == 0
         create(lab, "after")
         traffic.stop()
@@ -501,15 +527,13 @@ def test_combined_nodes_are_brokers_of_a_controller_that_was_made_of_a_copy(
         assert made.combined == (FIRST, SECOND, THIRD)
         NodePaths.of(lab.directory, SECOND).properties.write_text("\n".join(made.configs) + "\n")
         lab.start_controller(SECOND)
-        lab.wait_until("it leads", lambda: "LeaderId:               200" in leader_of(lab, SECOND))
+        wait_until_it_leads(lab, 200)
         (lab.data_directory(FIRST) / "__cluster_metadata-0").rename(tmp_path / "old-metadata-log")
         lab.start_controller(FIRST)
-        lab.wait_until("the combined node serves", lambda: lab._is_unfenced(FIRST, (1,)), timeout_s=120)
+        lab.wait_until("the combined node serves", lambda: lab._is_unfenced(FIRST, (1,)))
         create_topic(lab, "after", [[FIRST, 1]], {})
-        properties = str(NodePaths.of(lab.directory, FIRST).properties)
-        add = ("--bootstrap-controller", address, "--command-config", properties, "add-controller")
-        lab.wait_until("it votes", lambda: lab.stock_tool("kafka-metadata-quorum.sh", *add).returncode == 0)
-        assert f'"id": {FIRST}' in leader_of(lab, SECOND).partition("CurrentObservers")[0]
+        make_a_voter(lab, FIRST)
+        assert votes(lab, FIRST)
         traffic.stop()
         assert set(traffic.acknowledged) <= read_all(lab, "orders")
         assert renamed(lab, "orders", "-stray") == []
@@ -540,7 +564,7 @@ def test_controllers_that_speak_tls_are_lost(kafka: str, tmp_path: Path, monkeyp
         collection = collect(lab, "brokers", *lab.brokers)
         assert rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}", more=("--listener", "CONTROLLER")).never_start
         lab.start_controller(FIRST)
-        lab.wait_until("it leads", lambda: verify(lab, collection) == 0, timeout_s=120)
+        lab.wait_until("it leads", lambda: verify(lab, collection) == 0)
         create(lab, "after")
         traffic.stop()
         assert traffic.failed == []
@@ -576,9 +600,9 @@ def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
         lab._spawn(node)
     lab.wait_unfenced(*lab.brokers)
     create(lab, "after")
-    address = f"{HOST}:{new[FIRST]}"
-    told = lab.stock_tool("kafka-metadata-quorum.sh", "--bootstrap-controller", address, "describe", "--status").stdout
-    assert all(f"CONTROLLER://{HOST}:{new[node]}" in told for node in lab.controllers)
+    known = quorum_at(new.values())
+    assert known is not None
+    assert {*known.listeners} == {f"{HOST}:{port}" for port in new.values()}
     assert verify(lab, collection) == 0
 
 
@@ -615,18 +639,9 @@ def a_disk_was_replaced(lab: Lab) -> None:
     assert voter is not None
     old = ("--controller-id", str(THIRD), "--controller-directory-id", voter.directory_id)
     assert quorum_tool(lab, "remove-controller", *old)
-    lab.wait_until("it votes again", lambda: quorum_tool(lab, "add-controller", config=THIRD))
-    voting(lab)
+    make_a_voter(lab, THIRD)
+    lab.wait_until("three vote", lambda: votes(lab, *lab.controllers))
     lab.wait_until("it follows", lambda: following(lab) == dict.fromkeys(lab.controllers, True))
-
-
-def voting(lab: Lab) -> None:
-    def three() -> bool:
-        words = ("--bootstrap-controller", lab.bootstrap_controllers, "describe", "--status")
-        status = lab.stock_tool("kafka-metadata-quorum.sh", *words).stdout.partition("CurrentObservers")[0]
-        return all(f'"id": {node}' in status for node in lab.controllers)
-
-    lab.wait_until("three vote", three)
 
 
 def stop_controllers(lab: Lab, *nodes: int) -> None:
@@ -649,7 +664,7 @@ def all_addresses_changed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     assert main(["quorum", "apply", plan, str(collection)]) == 0
     lab.start_controller()
-    voting(lab)
+    lab.wait_until("three vote", lambda: votes(lab, *lab.controllers))
     for broker in lab.brokers:
         lab.kill(broker)
         lab.start(broker)
@@ -676,10 +691,10 @@ def a_majority_is_lost_and_the_rest_lags(lab: Lab, capsys: pytest.CaptureFixture
     stop_controllers(lab, FIRST)
     rescue(lab, [collection], f"{SECOND},{THIRD}")
     lab.start_controller(FIRST)
-    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    wait_until_it_leads(lab)
     for node in (SECOND, THIRD):
         grow(lab, node)
-    voting(lab)
+    lab.wait_until("three vote", lambda: votes(lab, *lab.controllers))
     assert len(lab.partitions(topic)) == 6
     assert verify(lab, collection) == 0
 
@@ -702,7 +717,7 @@ def stop_everything(lab: Lab, name: str, *directories: Path) -> Path:
 
 
 def start_brokers(lab: Lab) -> None:
-    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    wait_until_it_leads(lab)
     for broker in lab.brokers:
         lab.start(broker, wait=False)
     lab.wait_unfenced(*lab.brokers)
@@ -803,7 +818,7 @@ def test_records_that_a_stale_copy_would_truncate_are_counted_and_the_best_one_k
     assert rescue(lab, [collection], f"{FIRST},{SECOND}").source.node == 2
     alone_in_its_file(lab)
     lab.start_controller(FIRST)
-    lab.wait_until("it leads", lambda: f"LeaderId:               {FIRST}" in leader_of(lab))
+    wait_until_it_leads(lab)
     lab.start(1)
     lab.wait_partitions("orders", "both are in sync", lambda state: {*state.isr} == {1, 2})
     assert read_all(lab, "orders") == records
@@ -823,8 +838,8 @@ def test_an_empty_voter_and_one_that_lags_elect_each_other_and_give_way_to_a_bro
     shutil.rmtree(lab.data_directory(FIRST))
     lab._format(FIRST, ())
     lab.start_controller(FIRST, THIRD)
-    lab.wait_until("one of them leads", lambda: "LeaderEpoch" in leader_of(lab))
-    lab.wait_until("brokers have ended", lambda: not any(map(lab.is_running, lab.brokers)), timeout_s=120)
+    lab.wait_until("one of them leads", lambda: quorum(lab) is not None)
+    lab.wait_until("brokers have ended", lambda: not any(map(lab.is_running, lab.brokers)))
     stop_controllers(lab, THIRD)
     collections = [before, stop_everything(lab, "after", *map(lab.data_directory, (FIRST, THIRD)))]
     found = read_collections(collections)
