@@ -13,7 +13,7 @@ from kelr import __version__
 from kelr.errors import BadInputError
 from kelr.model import TopicPartition
 from kelr.replay import records as rec
-from kelr.replay.history import Carried
+from kelr.replay.history import Carried, LastLed
 from kelr.replay.history.causes import JUST_BEFORE_MS, Reordered
 from kelr.replay.image import MetadataImage
 from kelr.replay.records import At
@@ -65,9 +65,11 @@ class State:
                 for broker, known in sorted(image.brokers.items())
                 if known.registered_at_ms is not None
             ],
-            "last_leaders": [
-                [address.topic, address.partition, leader] for address, leader in sorted(carried.last_leaders.items())
+            "last_led": [
+                [address.topic, address.partition, one.leader, one.until_offset]
+                for address, one in sorted(carried.last_led.items())
             ],
+            "untold_restarts": sorted(carried.untold_restarts.items()),
             "reorders": [
                 [address.topic, address.partition, one.first, one.original, one.at_ms]
                 for address, one in sorted(carried.reorders.items())
@@ -144,7 +146,11 @@ class State:
         told = self._told()
         try:
             return Carried(
-                {TopicPartition(topic, partition): leader for topic, partition, leader in told["last_leaders"]},
+                {
+                    TopicPartition(topic, partition): LastLed(leader, until_offset)
+                    for topic, partition, leader, until_offset in told["last_led"]
+                },
+                dict(told["untold_restarts"]),
                 {
                     TopicPartition(topic, partition): Reordered(first, tuple(original), at_ms)
                     for topic, partition, first, original, at_ms in told["reorders"]

@@ -189,7 +189,7 @@ def _states() -> tuple[Column[Entry], ...]:
             "counts",
             "object?",
             "Of several partitions: how many created, deleted, lost_leader, got_leader, moved_leader, isr_shrank,"
-            " isr_grew, unclean, elr_struck.",
+            " isr_grew, unclean, clean_unknown, elr_struck.",
             _counts,
         ),
         datum("value_before", "string?", "A feature's or config's value before.", lambda entry: _value(entry, 0)),
@@ -230,6 +230,7 @@ _COUNTS = (
     "isr_shrank",
     "isr_grew",
     "unclean",
+    "clean_unknown",
     "elr_struck",
 )
 

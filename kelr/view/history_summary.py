@@ -83,7 +83,7 @@ def _facts() -> tuple[Column[SummaryRow], ...]:
         datum(
             "unclean",
             "object[]",
-            "Elections from neither ISR nor ELR: offset, at_ms, last_leader, leader, elected_as, designated.",
+            "Elections not sure to have been clean: offset, at_ms, last_leader, leader, elected_as, designated.",
             lambda row: [_unclean(entry) for entry in row.summary.unsafe],
         ),
         datum("recovery_quorum", "object?", "The recovery quorum; null: not known or not followed.", _quorum),
@@ -182,7 +182,7 @@ def _unclean_text(row: SummaryRow) -> Text:
         election = entry.election
         assert election is not None  # only elections are among them
         last = "?" if election.last_leader is None else election.last_leader
-        moves.append(f"{last}->{election.leader}")
+        moves.append(f"{last}->{election.leader}{'' if election.elected_as.clean is False else '?'}")
     return styled(" ".join(moves), Style.BAD) if moves else ()
 
 

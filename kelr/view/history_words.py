@@ -212,6 +212,7 @@ def _of_partitions(entry: PartitionsEntry) -> Iterator[Text]:
         (entry.deleted, "deleted", Style.PLAIN),
         (entry.lost_leader, "lost their leader", Style.BAD),
         (entry.unclean, "elected uncleanly", Style.BAD),
+        (entry.clean_unknown, "elected, clean or unclean is not told", Style.NOTICE),
         (entry.got_leader, "got a leader again", Style.PLAIN),
         (entry.moved_leader, "changed the leader", Style.PLAIN),
         (entry.isr_shrank, "lost ISR members", Style.PLAIN),

@@ -108,6 +108,7 @@ def test_records_that_are_missing_are_no_place_to_go_on() -> None:
         ("beside.json", lambda data: data.replace(b'"at"', b'"et"'), "'at'"),
         ("beside.json", lambda data: data.replace(b'"voters"', b'"waters"'), "'voters'"),
         ("beside.json", lambda data: data.replace(b'"reorders"', b'"borders"'), "'reorders'"),
+        ("beside.json", lambda data: data.replace(b'"last_led"', b'"last_red"'), "'last_led'"),
         ("beside.json", lambda data: json.dumps(json.loads(data) | {"format_version": 2}).encode(), "version 2"),
     ],
 )

@@ -168,6 +168,13 @@ def test_an_unclean_election_is_counted_by_the_logs_from_before() -> None:
     assert only(found) == (3, LossCertainty.UNKNOWN, Bounds(4), "metadata log")
 
 
+def test_an_election_that_nothing_tells_to_be_clean_is_not_called_unclean() -> None:
+    """With ELR off the last ISR member led again after a restart: its log may have been cut."""
+    (found,) = losses(material(without_elr(look(led(1, 3))), before=THEN, told=told(ElectedAs.UNKNOWN, 1)))
+    assert (found.leader, found.grade, found.committed) == (1, LossCertainty.UNKNOWN, None)
+    assert found.basis.startswith("metadata log: whether the election was clean is not told")
+
+
 def test_without_logs_it_is_unknown() -> None:
     assert only(losses(material(look(led(3, 3)), told=told(ElectedAs.UNCLEAN)))) == (
         3,

@@ -20,7 +20,7 @@ from kelr.replay.history.entries import (
     Trouble,
 )
 from kelr.replay.history.telling import History
-from kelr.replay.history.window import Carried, Interest, Moment, Window, grouped
+from kelr.replay.history.window import Carried, Interest, LastLed, Moment, Window, grouped
 
 __all__ = [
     "BrokerEntry",
@@ -36,6 +36,7 @@ __all__ = [
     "Entry",
     "History",
     "Interest",
+    "LastLed",
     "Moment",
     "PartitionEntry",
     "PartitionSummary",

@@ -76,6 +76,7 @@ class ElectedAs(StrEnum):
     PREFERRED = "preferred"
     """The first replica in the assignment, in the ISR; the leader before it could have gone on."""
     ISR = "isr"
+    """In the ISR. If nobody led, it is sure to have run on since it was the last one in sync."""
     ELR = "elr"
     LAST_KNOWN_LEADER = "last-known-leader"
     """Neither in ISR nor ELR, and the only one in LastKnownElr while both were empty; Kafka counts it as unclean."""
@@ -84,6 +85,8 @@ class ElectedAs(StrEnum):
     UNCLEAN_RECOVERY = "unclean-recovery"
     """The same, chosen by its log or designated: where KIP-966's recovery manager takes the place of the two above."""
     UNKNOWN = "unknown"
+    """No record tells. So it is where the last one in sync was restarted while nobody led and ELR was off: Kafka leaves
+    it in the ISR, even if a crash cut its log."""
 
     @property
     def clean(self) -> bool | None:
@@ -238,6 +241,8 @@ class PartitionsEntry:
     isr_grew: int = 0
     unclean: int = 0
     """Elections of a replica that was neither in ISR nor ELR."""
+    clean_unknown: int = 0
+    """Elections of which no record tells whether they were clean."""
     elr_struck: int = 0
     """Partitions whose ELR lost a member that did not go into the ISR."""
     reassignment: ReassignmentStep | None = None

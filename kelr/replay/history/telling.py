@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
+from kelr.model import ELR_FEATURE, PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay import records as rec
 from kelr.replay.history.attribution import FULL_BATCH, Attribution, Told
 from kelr.replay.history.causes import (
@@ -29,6 +29,7 @@ from kelr.replay.history.entries import (
     Entry,
     PartitionEntry,
     PartitionSummary,
+    Restart,
     Summaries,
 )
 from kelr.replay.history.window import Carried, Interest, Memory, Window
@@ -163,6 +164,8 @@ class Passing:
         self._folding.finish()
 
 
+_RAN_ON = frozenset({None, Restart.SAME_INCARNATION})
+"""What is no restart of a broker."""
 _AS_FOUND = Cause(CauseKind.AS_FOUND)
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
 
@@ -361,6 +364,8 @@ class History:
             self._memory.forget_leaders()
         if isinstance(change, ConfigMoved):
             self._config(change)
+        if isinstance(change, BrokerMoved) and told.restart not in _RAN_ON and not self._strikes_unclean:
+            self._memory.restarted(change.broker, change.at.offset)
         if not of_checkpoint or isinstance(change, Restarted):
             entry = other_entry(told)
             if entry is not None and self._window.holds(entry.at) and self._wanted(entry):
@@ -392,7 +397,7 @@ class History:
         if change.before is not None and change.after is not None:
             step = reassignment_step(change.before, change.after)
             election = self._election(change, cause)
-        self._memory.moved(change.before, change.after, step, change.at.timestamp_ms)
+        self._memory.moved(change.before, change.after, step, change.at)
         yield from self._partition(PartitionEntry(change.at, change.before, change.after, cause, election, step))
 
     def _partition(self, entry: PartitionEntry) -> Iterator[Entry]:
@@ -412,9 +417,16 @@ class History:
             return None
         if cause.kind is CauseKind.PREFERRED_ELECTION:
             chosen = ElectedAs.PREFERRED
+        if chosen is ElectedAs.ISR and before.leader is None and not self._memory.ran_on(after.leader, after.address):
+            chosen = ElectedAs.UNKNOWN
         asked = cause.kind in {CauseKind.PREFERRED_ELECTION, CauseKind.ELECTION}
         designated = asked and self._memory.put_first(after, at_ms)
         return Election(chosen, self._memory.last_leader(before), after.leader, designated)
+
+    @property
+    def _strikes_unclean(self) -> bool:
+        """Whether the controller takes a broker that was shut down uncleanly out of every ISR (KIP-966)."""
+        return self.image.features.get(ELR_FEATURE, 0) >= 1
 
     def _config(self, change: ConfigMoved) -> None:
         if self._summaries is None or change.key != MIN_ISR or not self._begun or change.before == change.after:

@@ -11,7 +11,6 @@ from kelr.replay.history.entries import (
     UNSAFE,
     BrokerEntry,
     Cause,
-    ElectedAs,
     Entry,
     PartitionEntry,
     PartitionsEntry,
@@ -122,11 +121,22 @@ def _parts(state: PartitionState | None) -> dict[int, tuple[bool, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
+class LastLed:
+    """How a partition came to have no leader."""
+
+    leader: int
+    until_offset: int
+    """Of the record that says so."""
+
+
+@dataclass(frozen=True, slots=True)
 class Carried:
     """What a history knows beside the image of the cluster: with both, another one goes on where it stands."""
 
-    last_leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Of partitions without a leader: who led last."""
+    last_led: Mapping[TopicPartition, LastLed] = field(default_factory=dict)
+    """Of partitions without a leader, as far as it is on record."""
+    untold_restarts: Mapping[int, int] = field(default_factory=dict)
+    """By broker: the offset of its last registration of which no record tells whether it was shut down cleanly."""
     reorders: Mapping[TopicPartition, Reordered] = field(default_factory=dict)
     """Of partitions whose replicas were put into another order; see `Reorders`."""
 
@@ -139,39 +149,52 @@ class Memory:
     """
 
     def __init__(self, carried: Carried) -> None:
-        self._last_leaders = dict(carried.last_leaders)
+        self._last_led = dict(carried.last_led)
+        self._untold_restarts = dict(carried.untold_restarts)
         self._reorders = Reorders(carried.reorders)
 
     def carried(self) -> Carried:
         """All of it, for another one."""
-        return Carried(dict(self._last_leaders), dict(self._reorders.open))
+        return Carried(dict(self._last_led), dict(self._untold_restarts), dict(self._reorders.open))
 
     def last_leader(self, before: PartitionState) -> int | None:
         """Who led a partition before it changes, perhaps some time ago; None where that is not known."""
-        return self._last_leaders.get(before.address) if before.leader is None else before.leader
+        if before.leader is not None:
+            return before.leader
+        known = self._last_led.get(before.address)
+        return None if known is None else known.leader
+
+    def ran_on(self, broker: int, address: TopicPartition) -> bool:
+        """Whether no restart that nothing tells of can have cut a broker's log since the partition lost its leader."""
+        known = self._last_led.get(address)
+        return known is not None and self._untold_restarts.get(broker, -1) < known.until_offset
+
+    def restarted(self, broker: int, offset: int) -> None:
+        """A broker registered, and no record tells whether it was shut down cleanly."""
+        self._untold_restarts[broker] = offset
 
     def put_first(self, after: PartitionState, at_ms: int) -> bool:
         """Whether the replica that now leads was put first in the assignment just before."""
         return self._reorders.put_first(after, at_ms)
 
     def moved(
-        self, before: PartitionState | None, after: PartitionState | None, step: ReassignmentStep | None, at_ms: int
+        self, before: PartitionState | None, after: PartitionState | None, step: ReassignmentStep | None, at: At
     ) -> None:
         """A partition was made, changed (with what step of a reassignment), or deleted."""
         if before is not None and after is None:
-            self._last_leaders.pop(before.address, None)
+            self._last_led.pop(before.address, None)
             self._reorders.deleted(before.address)
         if before is None or after is None:
             return
         if after.leader is not None:
-            self._last_leaders.pop(after.address, None)
+            self._last_led.pop(after.address, None)
         elif before.leader is not None:
-            self._last_leaders[after.address] = before.leader
-        self._reorders.moved(before, after, step, at_ms)
+            self._last_led[after.address] = LastLed(before.leader, at.offset)
+        self._reorders.moved(before, after, step, at.timestamp_ms)
 
     def forget_leaders(self) -> None:
         """A checkpoint begins: who led before is not known of what it tells."""
-        self._last_leaders.clear()
+        self._last_led.clear()
 
 
 # What one cause did to many partitions, as one entry: the story of a cluster, not of each partition.
@@ -246,5 +269,5 @@ def _effects(entry: PartitionEntry) -> Iterator[str]:
         yield "isr_grew"
     if set(before.elr or ()) - {*(after.elr or ()), *after.isr}:
         yield "elr_struck"
-    if entry.election is not None and entry.election.elected_as in UNSAFE | {ElectedAs.UNKNOWN}:
-        yield "unclean"
+    if entry.election is not None and entry.election.elected_as.clean is not True:
+        yield "unclean" if entry.election.elected_as in UNSAFE else "clean_unknown"

@@ -408,7 +408,9 @@ def _by_log(material: Material, entry: PartitionEntry, before: Decision | None) 
     """An election that the metadata log tells of, and that is not sure to have been clean."""
     election, at_ms = entry.election, entry.at.timestamp_ms
     leader = None if election is None else election.leader
-    kind = "an election" if election is None else f"elected as {election.elected_as}"
+    kind = "whether the election was clean is not told"
+    if election is not None and election.elected_as.clean is False:
+        kind = f"elected as {election.elected_as}"
     fits = (
         before is not None
         and before.leader is None

@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
+from kelr.model import ELR_FEATURE
 from kelr.replay import records as rec
 from kelr.replay.history import (
     Cause,
     CauseKind,
     Certainty,
     ElectedAs,
+    Interest,
     PartitionEntry,
+    PartitionsEntry,
     ReassignmentStep,
     Restart,
+    grouped,
 )
 from kelr.replay.history.attribution import FULL_BATCH
 from kelr.replay.image import TOPIC
@@ -223,6 +227,87 @@ def test_a_min_isr_that_is_written_clears_elrs() -> None:
     entry = log.last()
     assert entry.cause == Cause(CauseKind.MIN_ISR_WRITTEN)
     assert entry.state.elr == ()
+
+
+def last_in_sync(log: Log) -> None:
+    """Broker 1 is the last one in sync, and is fenced: without ELR it stays in the ISR."""
+    log.topic(1, 2)
+    log.write(changed(leader=1, isr=(1,)), fenced(2))
+    log.write(changed(leader=NONE, isr=(1,)), fenced(1))
+
+
+def elected(log: Log, broker: int, epoch: int | None = None) -> ElectedAs:
+    log.write(unfenced(broker, epoch), changed(leader=broker))
+    election = log.last().election
+    assert election is not None
+    assert election.leader == broker
+    return election.elected_as
+
+
+def test_without_elr_no_record_tells_whether_the_last_in_sync_came_back_whole() -> None:
+    """KIP-966, "last replica standing": its log may have been cut, and it is in the ISR all the same."""
+    log = Log(elr=False)
+    last_in_sync(log)
+    log.write(registered(1, 9))
+    assert elected(log, 1, 9) is ElectedAs.UNKNOWN
+    assert ElectedAs.UNKNOWN.clean is None
+    unclean = log.told(Interest(unclean_only=True))
+    assert [one.election.leader for one in unclean if isinstance(one, PartitionEntry) and one.election] == [1]
+
+
+def test_a_restart_before_its_session_ended_takes_the_leader_in_its_own_batch() -> None:
+    log = Log(elr=False)
+    log.topic(1)
+    log.write(changed(leader=NONE, isr=(1,)), registered(1, 9))
+    assert elected(log, 1, 9) is ElectedAs.UNKNOWN
+
+
+def test_the_last_in_sync_that_was_only_fenced_has_run_on() -> None:
+    log = Log(elr=False)
+    last_in_sync(log)
+    log.write(registered(2, 9))
+    assert elected(log, 1) is ElectedAs.ISR
+
+
+def test_a_restart_before_it_led_has_nothing_to_do_with_it() -> None:
+    log = Log(elr=False)
+    log.write(registered(1, 9, fenced=False))
+    last_in_sync(log)
+    assert elected(log, 1, 9) is ElectedAs.ISR
+
+
+def test_with_elr_a_restart_that_was_not_clean_is_told() -> None:
+    """Left in the ISR from before ELR was switched on: an unclean shutdown would have struck it from there."""
+    log = Log(elr=False)
+    last_in_sync(log)
+    log.write(rec.FeatureLevel(ELR_FEATURE, 1))
+    log.write(registered(1, 9))
+    assert elected(log, 1, 9) is ElectedAs.ISR
+
+
+def test_the_running_broker_that_registers_again_was_not_restarted() -> None:
+    log = Log(elr=False)
+    last_in_sync(log)
+    log.write(registered(1))
+    assert log.last_registration().restart is Restart.SAME_INCARNATION
+    assert elected(log, 1) is ElectedAs.ISR
+
+
+def test_a_leader_that_was_lost_before_the_log_begins_may_have_been_restarted_then() -> None:
+    log = Log(elr=False)
+    log.topic(1, 2, leader=NONE, isr=(1,))
+    assert elected(log, 1) is ElectedAs.UNKNOWN
+
+
+def test_what_is_not_told_is_not_counted_as_unclean() -> None:
+    log = Log(elr=False)
+    log.write(rec.TopicMade("orders", ID), made(0, (1,)), made(1, (1,)))
+    log.write(changed(0, leader=NONE), changed(1, leader=NONE), fenced(1))
+    log.write(registered(1, 9))
+    log.write(unfenced(1, 9), changed(0, leader=1), changed(1, leader=1))
+    last = list(grouped(log.told()))[-1]
+    assert isinstance(last, PartitionsEntry)
+    assert (last.count, last.got_leader, last.unclean, last.clean_unknown) == (2, 2, 0, 2)
 
 
 def test_topics_come_and_go() -> None:

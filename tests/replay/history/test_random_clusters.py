@@ -9,12 +9,13 @@ import pytest
 
 from kelr.controller import Election
 from kelr.controller import events as ev
-from kelr.model import ElectedBy
+from kelr.model import ELR_FEATURE, ElectedBy, TopicPartition
 from kelr.replay.history import (
     BrokerEntry,
     BrokerEvent,
     CauseKind,
     Certainty,
+    ClusterEntry,
     ElectedAs,
     Entry,
     Interest,
@@ -73,7 +74,15 @@ def looks_like_the_fencing(entry: PartitionEntry, truth: Truth) -> bool:
 @pytest.mark.parametrize("rules", ["kraft", "elr-4.0", "elr-4.1", "elr-4.3"])
 def test_what_is_certain_is_true(rules: str, seed: int, several: bool) -> None:
     causes = certain = 0
+    elr = rules != "kraft"
+    restarts: dict[int, int] = {}
+    """By broker: the offset of its last registration with ELR off."""
+    leaderless: dict[TopicPartition, int] = {}
     for entry, truth in entries(random_cluster(rules, seed), several=several, seed=seed):
+        if isinstance(entry, ClusterEntry) and entry.name == ELR_FEATURE:
+            elr = entry.after != "0"
+        if isinstance(truth.event, ev.BrokerRegistered) and not elr:
+            restarts[truth.event.broker] = entry.at.offset
         if isinstance(entry, BrokerEntry) and entry.event is BrokerEvent.REGISTERED:
             assert isinstance(truth.event, ev.BrokerRegistered)
             assert entry.restart is not (Restart.UNCLEAN if truth.event.clean else Restart.CLEAN), entry
@@ -86,6 +95,15 @@ def test_what_is_certain_is_true(rules: str, seed: int, several: bool) -> None:
                 assert entry.cause.kind in expected(truth.event), (entry, truth.event)
         by = truth.elected.get(entry.address)
         if entry.election is not None and by is not None:
-            assert BY[entry.election.elected_as] is by, (entry, truth.event)
+            since = leaderless.get(entry.address)
+            untold = since is not None and restarts.get(entry.election.leader, -1) >= since
+            if by is ElectedBy.ISR and untold:
+                assert entry.election.elected_as is ElectedAs.UNKNOWN, (entry, truth.event)
+            else:
+                assert BY[entry.election.elected_as] is by, (entry, truth.event)
+        if entry.after is None or entry.after.leader is not None:
+            leaderless.pop(entry.address, None)
+        else:
+            leaderless.setdefault(entry.address, entry.at.offset)
     assert causes > 10
     assert certain > 0.8 * causes
