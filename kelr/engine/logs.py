@@ -488,7 +488,12 @@ def verified(answer: LogAnswer, cluster: Cluster) -> LogAnswer:
     ):
         return answer
     detail = f"answered with broker epoch {answer.broker_epoch}; the broker is registered with {registered}"
-    return LogUnavailable(answer.replica, LogUnavailableReason.STALE, detail, answer.read_at_ms)
+    return _stale(answer, detail)
+
+
+def _stale(log: ReplicaLog, detail: str) -> LogUnavailable:
+    """How its broker stopped is told all the same: it is no part of the log."""
+    return LogUnavailable(log.replica, LogUnavailableReason.STALE, detail, log.read_at_ms, log.unclean_shutdown)
 
 
 def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
@@ -511,7 +516,7 @@ def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
             detail = (
                 f"answered with leader epoch {answer.current_leader_epoch}; the partition's is {state.leader_epoch}"
             )
-            unheard[replica] = LogUnavailable(replica, LogUnavailableReason.STALE, detail, answer.read_at_ms)
+            unheard[replica] = _stale(answer, detail)
         else:
             heard[replica] = answer
             if answer.current_leader_epoch is not None and answer.current_leader_epoch > state.leader_epoch:

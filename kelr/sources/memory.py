@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from kelr.errors import UsageError
 from kelr.model import (
@@ -18,6 +19,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.sources.base import Closes, Page, Progress
+from kelr.sources.doubt import SavedDisks
 from kelr.sources.paging import paginate
 
 NOT_IN_SNAPSHOT = "not in the snapshot"
@@ -69,7 +71,13 @@ class MemorySource(Closes):
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         """The answers that the snapshot holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
         del lineage
-        return saved_answers(self._open().logs, partitions, progress)
+        snapshot = self._open()
+        return saved_answers(snapshot.logs, partitions, self._disks, snapshot.cluster, progress)
+
+    @cached_property
+    def _disks(self) -> SavedDisks:
+        snapshot = self._snapshot
+        return SavedDisks.of((state, snapshot.logs.get(state.address, ())) for state in snapshot.partitions)
 
     def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
         """Those that the snapshot holds."""
@@ -91,13 +99,20 @@ class MemorySource(Closes):
 def saved_answers(
     saved: Mapping[TopicPartition, Sequence[LogAnswer]],
     partitions: Sequence[PartitionState],
+    disks: SavedDisks,
+    cluster: Cluster,
     progress: Progress | None = None,
 ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
-    """One answer for each replica of each partition, in assignment order; one that was not saved is `NOT_ASKED`."""
-    answers = {partition.address: _answers_for(partition, saved.get(partition.address, ())) for partition in partitions}
+    """One answer for each replica of each partition, in assignment order; one that was not saved is `NOT_ASKED`.
+
+    How a broker stopped, which a log of another partition may tell, is said of all.
+    """
     if progress is not None:
         progress(len(partitions), len(partitions))
-    return answers
+    return {
+        state.address: disks.added_to(state, _answers_for(state, saved.get(state.address, ())), cluster)
+        for state in partitions
+    }
 
 
 def _answers_for(partition: PartitionState, saved: Sequence[LogAnswer]) -> tuple[LogAnswer, ...]:

@@ -262,7 +262,7 @@ class SnapshotFileSource(Closes):
                 for line in reader.body()
                 if line.partition is not None and line.logs is not None and line.partition.address in wanted
             }
-        return saved_answers(saved, partitions, progress)
+        return saved_answers(saved, partitions, reader.saved_disks, reader.cluster, progress)
 
     def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
         """Those that the file holds."""

@@ -101,7 +101,7 @@ class SnapshotReader:
             raise self._truncated(number)
 
     @cached_property
-    def _disks(self) -> SavedDisks:
+    def saved_disks(self) -> SavedDisks:
         """What all partitions of the file together show of the disks that were read for it."""
         return SavedDisks.of(self._of_disks())
 
@@ -118,7 +118,7 @@ class SnapshotReader:
         """The line, with what other logs of its disks tell of its own. What one lacks itself is counted as that."""
         if body.partition is None or not body.logs:
             return body
-        return replace(body, logs=self._disks.added_to(body.partition, body.logs, self.cluster))
+        return replace(body, logs=self.saved_disks.added_to(body.partition, body.logs, self.cluster))
 
     def body(self) -> Iterator[Body]:
         """Everything after the header, in the file's order; in the end the counts are checked."""

@@ -113,6 +113,7 @@ def answers(draw: st.DrawFn, replica: int, *, unclean: bool | None = None) -> Lo
     ends = sorted(draw(st.lists(offsets, unique=True, min_size=1, max_size=3)))
     lineage = tuple(map(EpochEnd, sorted(draw(st.lists(epochs, unique=True, max_size=3))), ends))
     blind = draw(st.integers(0, 7)) == 0
+    source = draw(st.sampled_from(("ListOffsets+Fetch", f"ListOffsets+Fetch{SAVED}", LOG_DIRECTORY)))
     return ReplicaLog(
         replica=replica,
         log_end=lineage[-1].end_offset if lineage else draw(offsets),
@@ -123,10 +124,10 @@ def answers(draw: st.DrawFn, replica: int, *, unclean: bool | None = None) -> Lo
         last_stable_offset=draw(st.none() | offsets),
         lineage=lineage if draw(st.booleans()) and not blind else None,
         broker_epoch=draw(times),
-        source=draw(st.sampled_from(("ListOffsets+Fetch", f"ListOffsets+Fetch{SAVED}", LOG_DIRECTORY))),
+        source=source,
         read_at_ms=draw(times),
         last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)" if blind else None,
-        unclean_shutdown=unclean,
+        unclean_shutdown=unclean if source == LOG_DIRECTORY else None,
     )
 
 

@@ -30,6 +30,7 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
+from kelr.sources.memory import MemorySource
 from tests.engine import cases
 from tests.engine.cases import cluster_of, leaderless, log_of, silent
 from tests.engine.snapshots import TOPICS, released_rule_sets, rule_sets, snapshots
@@ -700,12 +701,13 @@ def test_a_loss_that_cannot_be_counted_says_what_another_log_holds() -> None:
 
 
 def _consistent(snapshot: Snapshot) -> Snapshot:
-    """A snapshot as Kafka can have it: sets of replicas, ISR and ELR disjoint, replica counts of partitions 0 that are
-    those of its own partitions."""
+    """A snapshot as Kafka can have it, and a source tells it: sets of replicas, ISR and ELR disjoint, replica counts of
+    partitions 0 that are those of its own partitions, and how a broker stopped told with each of its logs."""
     counts = {state.topic: len(state.replicas) for state in snapshot.partitions if state.partition == 0}
     first = {**dict.fromkeys(TOPICS, 2), **counts}
     partitions = tuple(map(_as_kafka_has_it, snapshot.partitions))
-    return replace(snapshot, partitions=partitions, first_partition_replicas=first)
+    known = replace(snapshot, partitions=partitions, first_partition_replicas=first)
+    return replace(known, logs=MemorySource(known).replica_logs(partitions))
 
 
 def _as_kafka_has_it(state: PartitionState) -> PartitionState:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kelr.engine import decide_all
 from kelr.engine.planning import plan_of
 from kelr.model import (
     LOG_DIRECTORY,
@@ -439,3 +440,25 @@ def test_what_is_said_of_a_partition_does_not_hang_on_which_others_are_asked_for
 
 def decided(source: Source, selection: Selection) -> list[DecidedPage]:
     return list(decide_partitions(source, selection, clock_ms=lambda: PLAN_AT_MS))
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["in memory", "in a file"])
+def test_how_a_broker_stopped_is_told_of_a_partition_whose_logs_were_not_read(tmp_path: Path, in_file: bool) -> None:
+    """One log of broker 1 has the marks of its disk; of the other partition no log is in the snapshot."""
+    read = replace(WAITS_FOR_ONE, partition=1)
+    marked = replace(on_disk(OLD, newest=2).answer, unclean_shutdown=True)
+    cluster = cluster_of(live=(2, 3), fenced=(1,))
+    snapshot = replace(
+        snapshot_of(WAITS_FOR_ONE, cluster, ()), partitions=(WAITS_FOR_ONE, read), logs={read.address: (marked,)}
+    )
+    write_snapshot(snapshot, tmp_path / "one.kelr")
+    with SnapshotFileSource(tmp_path / "one.kelr") if in_file else MemorySource(snapshot) as source:
+        (page,) = decide_partitions(source, Selection(), clock_ms=lambda: PLAN_AT_MS)
+    for decision in page.decisions:
+        assert [one.clean for one in decision.forecasts if one.replica == 1] == [False], decision.partition
+
+
+def test_a_log_that_is_too_old_tells_how_its_broker_stopped_all_the_same() -> None:
+    older = replace(OLD, source=LOG_DIRECTORY, current_leader_epoch=2, unclean_shutdown=True)
+    (decision,) = decide_all(snapshot_of(WAITS_FOR_ONE, cluster_of(live=(2, 3), fenced=(1,)), (older, TWO, THREE)))
+    assert [one.clean for one in decision.forecasts if one.replica == 1] == [False]
