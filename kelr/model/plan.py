@@ -157,6 +157,10 @@ class Alternative:
     no log that was heard is truncated."""
 
 
+SPARSE = "sparse"
+"""Metadata of a field that is not there, neither in a plan's file nor in its hash, where it has its default."""
+
+
 class HoldReason(StrEnum):
     """Why a broker has to stay down until the election is done."""
 
@@ -177,6 +181,8 @@ class HoldDown:
     broker: Int32
     reason: HoldReason
     text: str
+    directory: bool = field(default=False, metadata={SPARSE: True})
+    """Whether it is up, and lacks this log's directory alone: that has to stay offline, not the broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +194,6 @@ class RescueStep:
     to_offset: Offset
     reachable: bool
     """Whether that replica's broker answers now; where not, the records are read from its log directory."""
-
-
-SPARSE = "sparse"
-"""Metadata of a field that is not there, neither in a plan's file nor in its hash, where it has its default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class BrokerStep:
     partitions: tuple[TopicPartition, ...]
     for_advice: bool = False
     """Whether it is kept down for what kelr advises instead of an election, not for an election of the plan."""
+    directory: bool = False
+    """Whether it is up, and a log directory of it is what has to stay offline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,10 @@ def broker_order(plan: Plan) -> BrokerOrder:
 
     A broker that some partitions want back and whose return would spoil others is started after these.
     """
-    held: dict[int, dict[tuple[str, bool], list[TopicPartition]]] = {}
+    held: dict[int, dict[tuple[str, bool, bool], list[TopicPartition]]] = {}
     for election in plan.elections:
         for hold in election.hold:
-            held.setdefault(hold.broker, {}).setdefault((hold.text, False), []).append(election.address)
+            held.setdefault(hold.broker, {}).setdefault((hold.text, False, hold.directory), []).append(election.address)
     wanted: dict[int, list[TopicPartition]] = {}
     unread: dict[int, list[TopicPartition]] = {}
     unclear: dict[int, list[TopicPartition]] = {}
@@ -76,17 +78,17 @@ def broker_order(plan: Plan) -> BrokerOrder:
                 before.setdefault(broker, []).append(left.address)
         elif left.action is AdviceAction.HOLD:
             for broker in left.brokers:
-                held.setdefault(broker, {}).setdefault((left.reason, True), []).append(left.address)
+                held.setdefault(broker, {}).setdefault((left.reason, True, False), []).append(left.address)
         why = _UNTIL_KNOWN if left.action is AdviceAction.GET_MORE_INFORMATION else _UNTIL_OTHERS
         for broker in left.keep_down:
-            held.setdefault(broker, {}).setdefault((why, True), []).append(left.address)
+            held.setdefault(broker, {}).setdefault((why, True, False), []).append(left.address)
     stop = frozenset(broker for left in plan.not_planned for broker in left.stop)
     for_start = [step for step in _steps(wanted, _WAITED_FOR) if step.broker not in unread.keys() | unclear.keys()]
     return BrokerOrder(
         keep_down=tuple(
-            BrokerStep(broker, text.rstrip("."), tuple(addresses), for_advice)
+            BrokerStep(broker, text.rstrip("."), tuple(addresses), for_advice, directory)
             for broker, by_text in sorted(held.items())
-            for (text, for_advice), addresses in by_text.items()
+            for (text, for_advice, directory), addresses in by_text.items()
         ),
         bring_back=tuple(step for step in for_start if step.broker not in held),
         start_after=tuple(step for step in for_start if step.broker in held),
@@ -164,12 +166,14 @@ def _where(addresses: Sequence[TopicPartition]) -> str:
 
 def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
     """The lists that are not empty, each with its title."""
-    for_elections = tuple(step for step in order.keep_down if not step.for_advice)
+    for_elections = tuple(step for step in order.keep_down if not (step.for_advice or step.directory))
+    offline = tuple(step for step in order.keep_down if step.directory)
     for_advice = tuple(step for step in order.keep_down if step.for_advice)
     until_known = tuple(step for step in for_advice if step.text == _UNTIL_KNOWN)
     until_led = tuple(step for step in for_advice if step.text != _UNTIL_KNOWN)
     parts = [
         (f"If these elections are carried out, keep {_named(for_elections)} down until they are done", for_elections),
+        (f"If these elections are carried out, {leave_offline(offline)} until they are done", offline),
         (f"Keep {_named(until_known)} down until it is known what the logs of these partitions hold", until_known),
         (
             f"{_stop_and_keep(order, until_led)} down until these partitions have a leader{_then_elect(order)}",
@@ -209,6 +213,12 @@ def _after(
     if for_elections or order.bring_back or not until_led:
         return f"Start {_named(order.start_after)} once all that is done, not before"
     return "No order suits all: these are wanted back by some, and spoil others. Choose whose records count more"
+
+
+def leave_offline(steps: Sequence[BrokerStep]) -> str:
+    """``leave the log directory of broker 1 offline``."""
+    what = agree(len({step.broker for step in steps}), "directory", "directories")
+    return f"leave the log {what} of {_named(steps)} offline"
 
 
 def _disks(steps: Sequence[BrokerStep]) -> str:

@@ -18,7 +18,7 @@ from kelr.engine.words import agree, brokers, time_of_day
 from kelr.model import LOG_DIRECTORY, AdviceAction, Bounds, Loss, LossCertainty, TopicError, TopicPartition
 from kelr.model.plan import Consent, Method, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.page.words import sentence
-from kelr.view.broker_order import WANTED_BACK, BrokerOrder, BrokerStep, broker_order, sections
+from kelr.view.broker_order import WANTED_BACK, BrokerOrder, BrokerStep, broker_order, leave_offline, sections
 from kelr.view.describe import note_errors
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
@@ -199,10 +199,11 @@ class PlanPage:
         # An election loses none of what led partitions have to save, or are in doubt about; a start may.
         led = [*([_Step(context.not_known)] if context.not_known else []), *self._saves(led=True)]
         before += [*([] if plan.elections else led), *self._saves(led=False), *self._before_a_start(order)]
-        for_elections = [step for step in order.keep_down if not step.for_advice]
+        for_elections = [step for step in order.keep_down if not (step.for_advice or step.directory)]
+        offline = [step for step in order.keep_down if step.directory]
         others = [(title, steps) for title, steps in sections(order) if any(one.for_advice for one in steps)]
         after = [(title, steps) for title, steps in sections(order) if steps in (order.bring_back, order.start_after)]
-        number = len(before) + bool(for_elections) + len(others) + 1
+        number = len(before) + bool(for_elections) + bool(offline) + len(others) + 1
         # A step that saves the plan elects nobody.
         elects = bool(context.carry_out) and context.carry_out[:2] != ("recover", "plan")
         ended = f"the {agree(len(plan.elections), 'election is', 'elections are')} done"
@@ -210,6 +211,8 @@ class PlanPage:
         found = list(before)
         if for_elections:
             found.append(self._keep_down(for_elections, until))
+        if offline:
+            found.append(_Step(f"{sentence(leave_offline(offline))} until {until}{self._for_some(offline)}."))
         found += [_step_of(title, steps) for title, steps in others]
         if context.carry_out and plan.elections:
             found.append(_Step(self._when(), self._line(context.carry_out)))
@@ -296,13 +299,16 @@ class PlanPage:
     def _keep_down(self, held: Sequence[BrokerStep], until: str) -> _Step:
         """That brokers stay down; and where it is known that their start would lose less."""
         who = sorted({step.broker for step in held})
-        addresses = sorted({at for step in held for at in step.partitions})
-        whole = len(addresses) == len(self._plan.elections)
-        text = f"Keep {brokers(who)} down until {until}"
-        text += "." if whole else f", for {where_in_words(addresses, of=len(self._plan.elections))}."
+        text = f"Keep {brokers(who)} down until {until}{self._for_some(held)}."
         for broker in who:
             text += self._started_instead(broker)
         return _Step(text)
+
+    def _for_some(self, held: Sequence[BrokerStep]) -> str:
+        """For which elections; empty for all."""
+        addresses = sorted({at for step in held for at in step.partitions})
+        count = len(self._plan.elections)
+        return "" if len(addresses) == count else f", for {where_in_words(addresses, of=count)}"
 
     def _started_instead(self, broker: int) -> str:
         """That it would lose less to start a broker than to elect; where else it would lose more, or that is not known.

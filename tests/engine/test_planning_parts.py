@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
 from kelr.engine import case_of, decide
@@ -26,6 +27,8 @@ from kelr.model import (
     ElectionRequest,
     ElectionType,
     HoldReason,
+    LogUnavailable,
+    LogUnavailableReason,
     Loss,
     LossCertainty,
     Method,
@@ -70,6 +73,21 @@ def test_the_last_known_leader_stays_down() -> None:
     )
     recommended = election(incident(), ElectionRequest(gone=frozenset({1})))
     assert recommended.hold[0].text.endswith("even if its log was cut: keep it down until this is done.")
+
+
+@pytest.mark.parametrize("elr", [(1,), ()])
+def test_a_broker_that_is_up_without_its_log_directory_is_not_one_to_keep_down(elr: tuple[int, ...]) -> None:
+    """It serves other partitions: the plan said "keep broker 1 down", though it is up."""
+    state = replace(leaderless((3, 1, 2), elr=elr, last_known=(1,)), offline_replicas=(1,))
+    failed = LogUnavailable(1, LogUnavailableReason.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+    logs = (failed, log_of(2, (4, 90)), log_of(3, (4, 60)))
+    made = election(incident(state, live=(1, 2, 3), fenced=(), logs=logs), designated(2))
+    (hold,) = made.hold
+    assert (hold.broker, hold.directory) == (1, True)
+    assert hold.text.startswith("If broker 1 restarts with its log directory before the election, ")
+    assert hold.text.endswith(": leave its log directory offline until this is done.")
+    assert " down" not in hold.text
+    assert "return" not in hold.text
 
 
 def test_a_dead_elr_member_would_be_elected_first_and_loses_less() -> None:

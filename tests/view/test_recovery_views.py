@@ -367,6 +367,15 @@ def test_a_broker_that_has_to_stay_down_is_started_after_the_elections() -> None
     ]
 
 
+def test_a_log_directory_stays_offline_where_its_broker_is_up() -> None:
+    up = HoldDown(6, HoldReason.ISR_OR_ELR, "Kafka would elect it.", directory=True)
+    order = broker_order(replace(PLAN, elections=(HELD, replace(HELD, partition=2, hold=(up,))), not_planned=()))
+    assert [(title, [step.broker for step in steps]) for title, steps in sections(order)] == [
+        ("If these elections are carried out, keep broker 1 down until they are done", [1]),
+        ("If these elections are carried out, leave the log directory of broker 6 offline until they are done", [6]),
+    ]
+
+
 def test_a_broker_that_one_partition_wants_back_and_another_keeps_down_is_not_among_those_to_bring_back() -> None:
     """Partition 6 waits for broker 1 or 2; in partition 5 broker 2 would be elected without what 1 holds."""
     beside = replace(advised(5, AdviceAction.BRING_BACK, 1), keep_down=(2,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from kelr.controller import Election, RecoveryStrategy, broker_unfenced, elect_leaders
@@ -23,7 +24,7 @@ from kelr.engine.recovery.prediction import heard_logs, run_now
 from kelr.engine.words import agree, brokers
 from kelr.model import ElectedBy, ElectionType, Forecast, HoldDown, HoldReason, Loss, LossCertainty, Method
 
-_KEEP_IT_DOWN = "keep it down until this is done"
+_UNTIL_DONE = "until this is done"
 _NOBODY: tuple[bool, tuple[int | None, ElectedBy | None]] = (False, (None, None))
 
 _REASONS = {
@@ -54,22 +55,40 @@ def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown,
     alone = [_hold(subject, choice, method, replica) for replica in subject.case.absent]
     held = {hold.broker: hold for hold in alone if hold is not None}
     held |= _held_together(subject, choice, method, [one for one in subject.case.absent if one not in held])
-    return tuple(held[replica] for replica in subject.case.absent if replica in held)
+    found = (held[replica] for replica in subject.case.absent if replica in held)
+    return tuple(replace(one, directory=one.broker in subject.case.without_directory) for one in found)
+
+
+def _returns(case: Case, replica: int) -> str:
+    """How a replica comes back: with its broker, or to a broker that is up."""
+    up = replica in case.without_directory
+    return f"broker {replica} restarts with its log directory" if up else f"broker {replica} returns"
+
+
+def _is_back(case: Case, replica: int) -> str:
+    return f"broker {replica} {'has its log directory' if replica in case.without_directory else 'is'} back"
+
+
+def _keep(case: Case, replica: int) -> str:
+    """The end of each sentence: what to do about it."""
+    up = replica in case.without_directory
+    return f"{'leave its log directory offline' if up else 'keep it down'} {_UNTIL_DONE}"
 
 
 def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> HoldDown | None:
     forecasts = [one for one in subject.decision.forecasts if one.replica == replica]
-    if replica in undecided_returns(subject.case):
+    case = subject.case
+    if replica in undecided_returns(case):
         text = (
-            f"Whether the return of broker {replica} elects another before the election is not known, since one is due"
-            f" by itself: {_KEEP_IT_DOWN}."
+            f"Whether another is elected if {_returns(case, replica)} before the election is not known, since one is"
+            f" due by itself: {_keep(case, replica)}."
         )
         by = elected_by(broker_unfenced(subject.state, replica, subject.case.around))
         return HoldDown(replica, HoldReason.RECOVERY if by is None else _REASONS[by], text)
     if not forecasts and method is not Method.PREFERRED:
         text = (
-            f"Whether the return of broker {replica} elects it is not known, since ELR and LastKnownELR are not:"
-            f" {_KEEP_IT_DOWN}."
+            f"Whether Kafka elects it if {_returns(case, replica)} is not known, since ELR and LastKnownELR are not:"
+            f" {_keep(case, replica)}."
         )
         return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
     another = next((one for one in forecasts if one.elected not in {None, choice.elect}), None)
@@ -77,8 +96,8 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
         return HoldDown(replica, _REASONS[another.elected_by], _text(subject, choice, forecasts))
     if _logs_may_decide(subject.case, method, replica):
         text = (
-            "The recovery manager may elect another, by logs that it asks for, if broker"
-            f" {replica} returns before the election: {_KEEP_IT_DOWN}."
+            f"The recovery manager may elect another, by logs that it asks for, if {_returns(case, replica)} before the"
+            f" election: {_keep(case, replica)}."
         )
         return HoldDown(replica, HoldReason.RECOVERY, text)
     found = {
@@ -92,7 +111,7 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
         return _nobody_then(subject, method, replica, found)
     how = "" if len(set(found.values())) == 1 else f" after {'a clean' if clean else 'an unclean'} shutdown"
     what = f"that elects {_who(replica, leader, by)}{', even if its log holds less' if by is ElectedBy.UNCLEAN else ''}"
-    text = f"If broker {replica} is back{how} when the election runs, {what}: {_KEEP_IT_DOWN}."
+    text = f"If {_is_back(case, replica)}{how} when the election runs, {what}: {_keep(case, replica)}."
     return HoldDown(replica, _REASONS[by], text)
 
 
@@ -120,7 +139,8 @@ def _nobody_then(
     backs = (after_return(subject.case, replica, clean=clean) for clean, (leader, _) in found.items() if leader is None)
     if not by_requests or not any(back.state.leader is None for back in backs):
         return None
-    text = f"If broker {replica} is back when the election runs, that elects no leader: {_KEEP_IT_DOWN}."
+    back = _is_back(subject.case, replica)
+    text = f"If {back} when the election runs, that elects no leader: {_keep(subject.case, replica)}."
     return HoldDown(replica, HoldReason.LAST_KNOWN_LEADER, text)
 
 
@@ -152,9 +172,11 @@ def _held_together(subject: Subject, choice: Choice, method: Method, harmless: S
             if found is not None:
                 leader, by = found
                 both = agree(count - 1, "both", "all")
+                up = {*group} & {*subject.case.without_directory}
+                keep = "keep one of these replicas offline" if up else "keep one of them down"
                 text = (
                     f"If {brokers(group)} are {both} back before the election, Kafka elects broker"
-                    f" {leader}{_ROLES.get(by, '')}: keep one of them down until this is done."
+                    f" {leader}{_ROLES.get(by, '')}: {keep} {_UNTIL_DONE}."
                 )
                 held |= {replica: HoldDown(replica, _REASONS[by], text) for replica in group}
     return held
@@ -177,10 +199,10 @@ def _text(subject: Subject, choice: Choice, forecasts: Sequence[Forecast]) -> st
     what = ways[min(ways)]
     if len(set(ways.values())) > 1:
         what = f"after a clean shutdown {ways[True]}; after an unclean one {what}"
-    keep = _KEEP_IT_DOWN
+    keep = _keep(subject.case, replica)
     if not choice.advice and is_advised_to_start(subject, replica):
         keep = "the advice is to bring it back instead; for this election keep it down until it is done"
-    return f"If broker {replica} returns before the election, {what}: {keep}."
+    return f"If {_returns(subject.case, replica)} before the election, {what}: {keep}."
 
 
 def _what_is_elected(choice: Choice, forecast: Forecast) -> str:
