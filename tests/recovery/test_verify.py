@@ -202,7 +202,7 @@ def test_what_was_refused_here_and_applied_from_elsewhere_is_no_election_that_lo
     dies(world, 2)()
     recorded = list(audit.read(tmp_path / "here"))
     (lost,) = verify(plan, SimulatedSource(world), Told(), ground=world.ground, recorded=recorded).lost
-    assert lost.grade is LossCertainty.UNKNOWN
+    assert (lost.grade, lost.accepted) == (LossCertainty.UNKNOWN, ""), "what was accepted here was for no election"
 
 
 def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(

@@ -61,8 +61,12 @@ def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown,
 
 def _returns(case: Case, replica: int) -> str:
     """How a replica comes back: with its broker, or to a broker that is up."""
+    return "restarts with its log directory" if replica in case.without_directory else "returns"
+
+
+def _return_of(case: Case, replica: int) -> str:
     up = replica in case.without_directory
-    return f"broker {replica} restarts with its log directory" if up else f"broker {replica} returns"
+    return f"a restart of broker {replica} with its log directory" if up else f"the return of broker {replica}"
 
 
 def _is_back(case: Case, replica: int) -> str:
@@ -80,14 +84,14 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     case = subject.case
     if replica in undecided_returns(case):
         text = (
-            f"Whether another is elected if {_returns(case, replica)} before the election is not known, since one is"
-            f" due by itself: {_keep(case, replica)}."
+            f"Whether {_return_of(case, replica)} elects another before the election is not known, since one is due by"
+            f" itself: {_keep(case, replica)}."
         )
         by = elected_by(broker_unfenced(subject.state, replica, subject.case.around))
         return HoldDown(replica, HoldReason.RECOVERY if by is None else _REASONS[by], text)
     if not forecasts and method is not Method.PREFERRED:
         text = (
-            f"Whether Kafka elects it if {_returns(case, replica)} is not known, since ELR and LastKnownELR are not:"
+            f"Whether {_return_of(case, replica)} elects it is not known, since ELR and LastKnownELR are not:"
             f" {_keep(case, replica)}."
         )
         return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
@@ -96,8 +100,8 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
         return HoldDown(replica, _REASONS[another.elected_by], _text(subject, choice, forecasts))
     if _logs_may_decide(subject.case, method, replica):
         text = (
-            f"The recovery manager may elect another, by logs that it asks for, if {_returns(case, replica)} before the"
-            f" election: {_keep(case, replica)}."
+            f"The recovery manager may elect another, by logs that it asks for, if broker {replica}"
+            f" {_returns(case, replica)} before the election: {_keep(case, replica)}."
         )
         return HoldDown(replica, HoldReason.RECOVERY, text)
     found = {
@@ -202,7 +206,7 @@ def _text(subject: Subject, choice: Choice, forecasts: Sequence[Forecast]) -> st
     keep = _keep(subject.case, replica)
     if not choice.advice and is_advised_to_start(subject, replica):
         keep = "the advice is to bring it back instead; for this election keep it down until it is done"
-    return f"If {_returns(subject.case, replica)} before the election, {what}: {keep}."
+    return f"If broker {replica} {_returns(subject.case, replica)} before the election, {what}: {keep}."
 
 
 def _what_is_elected(choice: Choice, forecast: Forecast) -> str:

@@ -268,7 +268,10 @@ def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
 
 
 def accepted_in_words(row: AuditRecord) -> str:
-    """What was given for a recorded election, and by whom: ``--accept-loss 19+ by ada@laptop``; empty for a yes."""
+    """What was given for a recorded election, and by whom: ``--accept-loss 19+ by ada@laptop``; empty for a yes, and
+    where nothing came of it."""
+    if elected_by(row) is Elected.NOBODY:
+        return ""
     accepted = row.consent.get("accept_loss")
     given = [] if accepted is None else [f"--accept-loss {accepted}"]
     given += ["--force"] if row.force_reason else []
