@@ -184,12 +184,13 @@ class SavedDisks:
     """Brokers of whose disks one log tells that others may have held more. A snapshot does not keep which directory a
     log was in. Where it marks logs of a broker itself, it was written by who knew, and marked them all."""
     unclean: Mapping[int, bool | None] = field(default_factory=dict)
-    """By broker, `ReplicaLog.unclean_shutdown`; None where what was read is stale, or may be."""
+    """By broker, `ReplicaLog.unclean_shutdown`; None where what was read is stale, or may be: it runs, perhaps."""
 
     @classmethod
     def of(cls, partitions: Iterable[tuple[PartitionState, Sequence[LogAnswer]]]) -> SavedDisks:
         """Of each partition that has a log of a disk: its state and its answers."""
         cut, told, lost, contradicted, stale = set[int](), set[int](), set[int](), set[int](), set[int]()
+        running = set[int]()
         marks: dict[int, set[bool | None]] = {}
         for state, answers in partitions:
             cut |= perhaps_cut(state, answers)
@@ -208,10 +209,14 @@ class SavedDisks:
                 elif one.source == LOG_DIRECTORY:
                     marks.setdefault(one.replica, set()).add(one.unclean_shutdown)
                     told |= {one.replica} if one.may_have_held_more else set()
+                elif not one.is_earlier:
+                    running.add(one.replica)
         # Of a log that was believed although it is short it was known that it was cut: that explains what others lack.
         untrue = stale | (contradicted - lost)
         unclean = {
-            broker: next(iter(found)) if len(found) == 1 and not (found == {True} and broker in untrue) else None
+            broker: None
+            if len(found) > 1 or broker in running or (found == {True} and broker in untrue)
+            else next(iter(found))
             for broker, found in marks.items()
         }
         return cls(frozenset(cut - told), unclean)
@@ -223,11 +228,12 @@ class SavedDisks:
 
     def _added(self, answer: LogAnswer, cut: frozenset[int], cluster: Cluster) -> LogAnswer:
         broker = answer.replica
-        of_disk = isinstance(answer, LogUnavailable) or answer.source == LOG_DIRECTORY
-        if broker not in self.unclean or not of_disk or cluster.status(broker) is BrokerStatus.LIVE:
+        from_now = isinstance(answer, ReplicaLog) and answer.source != LOG_DIRECTORY and not answer.is_earlier
+        if broker not in self.unclean or from_now or cluster.status(broker) is BrokerStatus.LIVE:
             return answer
         answer = replace(answer, unclean_shutdown=self.unclean[broker])
-        return replace(answer, may_have_held_more=True) if isinstance(answer, ReplicaLog) and broker in cut else answer
+        held = isinstance(answer, ReplicaLog) and answer.source == LOG_DIRECTORY
+        return replace(answer, may_have_held_more=True) if held and broker in cut else answer
 
 
 def _is_short(state: PartitionState, held: ReplicaLog, others: Iterable[ReplicaLog]) -> bool:
