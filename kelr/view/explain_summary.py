@@ -12,6 +12,7 @@ from functools import partial
 
 from kelr.engine import needs_a_look
 from kelr.engine.advice.commands import read_the_disk
+from kelr.engine.advice.purpose import PURPOSES
 from kelr.engine.advice.returns import is_elected_by_nobody, started
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import (
@@ -86,9 +87,11 @@ class Summary:
         self._groups: dict[tuple[str, str], _Group] = {}
         self._affected = Affected()
         self._unreachable: set[int] = set()
-        self._wanted: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
-        """How many partitions without leader wait for these brokers, and get one as soon as any of the latter starts.
-        """
+        self._wanted: Counter[tuple[tuple[int, ...], tuple[int, ...], bool]] = Counter()
+        """How many partitions without leader wait for these brokers, and get one as soon as any of the latter starts;
+        and whether clients of all topics wait for them (`Purpose.clients`)."""
+        self._stopped: Counter[str] = Counter()
+        """How many of each topic stand still for whose partitions clients of all topics wait."""
         self._unwelcome: Counter[int] = Counter()
         """How many need that this broker stays down until they have a leader, or their logs are read."""
         self._unread: Counter[int] = Counter()
@@ -119,6 +122,9 @@ class Summary:
             return
         self._named[_named(decision)] += 1
         self._affected.add(decision.topic, decision.partition)
+        first = bool(_clients(decision.topic))
+        if first and (decision.leader is None or decision.situation in _LED):
+            self._stopped[decision.topic] += 1
         self._unreachable.update(one.replica for one in decision.candidates if row.unreachable(one.replica))
         again, unread = _to_read_again(row), _led_by_an_unread_log(decision)
         self._read_again.update(again)
@@ -127,10 +133,10 @@ class Summary:
         read = again or ({unread} - {None})
         start = started(decision)
         if start and not read:
-            self._wanted[start, _that_elect(decision, start)] += 1
+            self._wanted[start, _that_elect(decision, start), first] += 1
         compared = _to_read(decision)
         if compared is not None and compared not in decision.advice.keep_down:
-            self._wanted[(compared,), ()] += 1
+            self._wanted[(compared,), (), first] += 1
         self._unwelcome.update({*unwelcome(decision), *_spoilers(decision)} - read)
         if compared in decision.advice.keep_down:
             self._undecided.update({compared} - read)
@@ -173,7 +179,7 @@ class Summary:
             whole: whether all were added; else brokers get no order, as another partition may speak against it.
         """
         columns = width or PIPE_WIDTH
-        for text in (self._counts(of), self._away()):
+        for text in (self._counts(of), self._first(), self._away()):
             yield from Layout(columns).lines(text) if text else ()
         yield plain("")
         before, order = list(self._before(columns, plan, doubt)), list(self._order(columns)) if whole else []
@@ -200,6 +206,14 @@ class Summary:
         of = f" of {seen:,}" if seen > total else ""
         noun = agree(seen if of else total, "partition", "partitions")
         return (Span(f"{total:,}{of} {noun} {agree(total, 'needs', 'need')} action: {parts}.", Style.HEADING),)
+
+    def _first(self) -> Text:
+        """``First: 5 partitions of __consumer_offsets (consumer groups wait).``"""
+        topics = [
+            f"{count(number, 'partition')} of {topic} ({_clients(topic)} wait)"
+            for topic, number in sorted(self._stopped.items())
+        ]
+        return plain(f"First: {joined(topics, 'and')}.") if topics else ()
 
     def _away(self) -> Text:
         away = sorted(self._unreachable)
@@ -230,11 +244,13 @@ class Summary:
             yield from self._kept_down(broker, columns)
 
     def _order(self, columns: int) -> Iterator[Text]:
-        """Brokers to start, whoever returns the most leaders first."""
-        for number, (broker, led, waiting) in enumerate(self._in_order(), start=1):
+        """Brokers to start: those first that return leaders for which clients of all topics wait, then whoever returns
+        the most."""
+        for number, (broker, led, waiting, first) in enumerate(self._in_order(), start=1):
             said = []
             if led:
                 said = [f"returns leaders to up to {count(led, 'partition')}" if number == 1 else f"up to {led:,}"]
+                said[0] += f", {first:,} of Kafka's own topics" if first else ""
             if waiting:
                 where = f"{waiting:,} more" if led else count(waiting, "partition")
                 said.append(f"on {where} its return elects no leader")
@@ -251,20 +267,23 @@ class Summary:
     def _down(self) -> set[int]:
         return {*self._unwelcome, *self._read_while_down}
 
-    def _in_order(self) -> Iterator[tuple[int, int, int]]:
-        """Brokers with how many partitions each gives a leader that none before it does, the most first, and how many
-        wait for it without getting one by its return."""
+    def _in_order(self) -> Iterator[tuple[int, int, int, int]]:
+        """Brokers with how many partitions each gives a leader that none before it does, how many wait for it without
+        getting one by its return, and for how many of the former clients of all topics wait."""
         wanted = self._wanted.copy()
         while wanted:
             gains: dict[int, list[int]] = {}
-            for (start, elect), number in wanted.items():
+            for (start, elect, first), number in wanted.items():
                 for broker in start:
                     if broker not in self._down:
-                        gains.setdefault(broker, [0, 0])[broker not in elect] += number
+                        gain = gains.setdefault(broker, [0, 0, 0])
+                        gain[broker not in elect] += number
+                        gain[2] += number if first and broker in elect else 0
             if not gains:
                 return
-            broker = min(gains, key=lambda one: (-gains[one][0], -gains[one][1], one))
-            yield broker, gains[broker][0], gains[broker][1]
+            broker = min(gains, key=lambda one: (-gains[one][2], -gains[one][0], -gains[one][1], one))
+            led, waiting, first = gains[broker]
+            yield broker, led, waiting, first
             wanted = Counter({key: number for key, number in wanted.items() if broker not in key[0]})
 
     def _kept_down(self, broker: int, columns: int) -> Iterator[Text]:
@@ -279,7 +298,7 @@ class Summary:
             said.append(
                 f"Its return elects, or may elect, a worse leader on {count(self._unwelcome[broker], 'partition')}."
             )
-        waiting = sum(number for (start, _), number in self._wanted.items() if broker in start)
+        waiting = sum(number for (start, *_), number in self._wanted.items() if broker in start)
         if waiting:
             said.append(f"{count(waiting, 'partition')} {agree(waiting, 'waits', 'wait')} for it: start it after that.")
         head = f"  Keep {broker} down   "
@@ -339,6 +358,12 @@ def _named(decision: Decision) -> str:
             return _ONE_COPY
         return _PERHAPS_UNSAVED if decision.advice.rescue else _SILENT
     return _LED.get(decision.situation, _UNKNOWN)
+
+
+def _clients(topic: str) -> str:
+    """Who waits for a partition of this topic, whatever topic they use; empty for most."""
+    purpose = PURPOSES.get(topic)
+    return "" if purpose is None else purpose.clients
 
 
 def _indented(text: str, columns: int) -> Iterator[Text]:

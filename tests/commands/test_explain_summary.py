@@ -196,3 +196,27 @@ def test_a_crash_of_any_of_several_brokers_is_asked_about_once(summed: Summed) -
     assert out.count("Kafka may elect a worse log") == 1
     assert "If broker 1 or 4's machine crashed, read its disk first: Kafka may elect a worse log then. " in out
     assert f"{COLLECT.format(1)} {COLLECT.format(4)}" in out
+
+
+def test_what_clients_of_all_topics_wait_for_comes_first(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    """Without its coordinators no group commits and no transaction ends, in whatever topic: broker 1 starts before 4,
+    which gives more partitions a leader."""
+    own = [
+        replace(leaderless((2, 1), elr=(1,), last_known=(1,)), topic=topic)
+        for topic in ("__consumer_offsets", "__transaction_state")
+    ]
+    many = [replace(IN_THE_ELR, topic="Orders", partition=number, last_known_elr=()) for number in range(9)]
+    states = [*many, *own]
+    logs = {
+        state.address: tuple(silent(one) if one in {1, 4} else log_of(one, (2, 9)) for one in state.replicas)
+        for state in states
+    }
+    one = snapshot_of(states[0], cluster_of(live={2, 3}, fenced=(1, 4)))
+    configs = {state.topic: one.configs["Orders"] for state in states}
+    cluster(replace(one, partitions=tuple(states), logs=logs, configs=configs, first_partition_replicas={}))
+    said = in_one_line(kelr("explain", "-b", "kafka:9092").out)
+    assert (
+        "First: 1 partition of __consumer_offsets (consumer groups wait) and 1 partition of __transaction_state"
+        " (transactional producers wait)."
+    ) in said
+    assert "1. broker 1 returns leaders to up to 2 partitions, 2 of Kafka's own topics 2. broker 4 up to 9" in said

@@ -29,6 +29,8 @@ class Purpose:
     """What it means to lose records of it."""
     afterwards: str = ""
     """What shows, after an election, what was lost (`Damage`)."""
+    clients: str = ""
+    """Who cannot go on, in whatever other topic, while a partition of it stands still."""
 
 
 _CONSUMER_OFFSETS = Purpose(
@@ -38,6 +40,7 @@ _CONSUMER_OFFSETS = Purpose(
     lost="A lost commit sends its group back to the one before: records are processed again. A group that loses its"
     " only commit starts where auto.offset.reset says.",
     afterwards=f"kafka-consumer-groups.sh {STOCK_CONNECTION} --describe --all-groups",
+    clients="consumer groups",
 )
 _TRANSACTION_STATE = Purpose(
     DamageKind.TRANSACTION_STATE,
@@ -48,6 +51,7 @@ _TRANSACTION_STATE = Purpose(
     lost="A lost prepared commit undoes a transaction whose producer was told that it is committed, in every partition"
     " that has no marker yet; if its beginning is lost too, nothing ends it, and it hangs there.",
     afterwards=f"kafka-transactions.sh {STOCK_CONNECTION} find-hanging --broker-id N",
+    clients="transactional producers",
 )
 _SHARE_GROUP_STATE = Purpose(
     DamageKind.SHARE_GROUP_STATE,
@@ -58,6 +62,7 @@ _SHARE_GROUP_STATE = Purpose(
     lost="Lost state takes a share group back: records that it acknowledged are delivered again, and deliveries are"
     " counted anew.",
     afterwards=f"kafka-share-groups.sh {STOCK_CONNECTION} --describe --group GROUP",
+    clients="share groups",
 )
 _REMOTE_LOG_METADATA = Purpose(
     DamageKind.REMOTE_LOG_METADATA,
