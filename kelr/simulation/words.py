@@ -130,7 +130,7 @@ def _bracketed(brokers: Iterable[int]) -> str:
 
 
 def verdict_line(decision: Decision) -> str:
-    """Where a partition stands: ``orders:0 waiting-for-elr: nobody by itself, waits for 1; advice: wait 1``."""
+    """Where a partition stands: ``orders:0 waiting-for-elr: no leader by itself, waits for 1; advice: wait 1``."""
     waits = f", waits for {ids(decision.waits_for)}" if decision.waits_for else ""
     by_itself = (
         "" if decision.leader is not None else f"{_who(decision.elected, decision.elected_by)} by itself{waits}; "
@@ -172,7 +172,7 @@ def _forecast(forecast: Forecast) -> str:
 
 
 def _who(leader: int | None, by: ElectedBy | None) -> str:
-    return "nobody" if leader is None else f"{leader} by {by}"
+    return "no leader" if leader is None else f"{leader} by {by}"
 
 
 def _loss(loss: Loss | None) -> str:
@@ -183,13 +183,13 @@ def _loss(loss: Loss | None) -> str:
         for name, bounds in (("lost", loss.total), ("committed", loss.committed))
         if bounds is not None and loss.total is not None
     ]
-    unheard = [f"unheard {ids(loss.unheard)}"] if loss.unheard else []
-    return "; " + ", ".join([_GRADES.get(loss.grade, loss.grade.value), *counted, *unheard])
+    unread = [f"not read {ids(loss.unheard)}"] if loss.unheard else []
+    return "; " + ", ".join([_GRADES.get(loss.grade, loss.grade.value), *counted, *unread])
 
 
 def _bounds(bounds: Bounds) -> str:
     if bounds.at_most is None:
-        return f"{bounds.at_least}+"
+        return f"{bounds.at_least}+" if bounds.at_least else "UNKNOWN"
     return str(bounds.at_least) if bounds.exact else f"{bounds.at_least}..{bounds.at_most}"
 
 

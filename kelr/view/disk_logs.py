@@ -261,7 +261,7 @@ def _behind(row: DiskRow) -> Text:
     behind = row.behind_best
     if behind is None:
         return () if len(row.others.heard) <= 1 and row.log is not None else UNKNOWN
-    return styled(f"-{behind}", Style.BAD) if behind else plain("0")
+    return styled(str(behind), Style.BAD) if behind else plain("0")
 
 
 def _notes(row: DiskRow) -> Text:

@@ -263,7 +263,7 @@ def _behind(row: LogRow) -> Text:
     if row.is_best:
         return styled("best", Style.GOOD)
     behind = _behind_best(row)
-    return UNKNOWN if behind is None else styled(f"-{behind}", Style.BAD) if behind else plain("0")
+    return UNKNOWN if behind is None else styled(str(behind), Style.BAD) if behind else plain("0")
 
 
 def _learnt(row: LogRow) -> Text:

@@ -131,9 +131,9 @@ def test_beside_a_cluster_the_disk_stands_in_for_its_broker(kelr: Kelr) -> None:
     ran = kelr("log-info", "orders:1", "--log-dir", "d1", "-b", "kafka:9092")
     assert ran.out == (
         "PARTITION  REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  SOURCE\n"
-        "orders:1   3        live az3    -                   0      0  116  116     -24  ListOffsets+Fetch\n"
+        "orders:1   3        live az3    -                   0      0  116  116      24  ListOffsets+Fetch\n"
         "orders:1   1~       fenced az1  elr last-known      0      0  140  135    best  log directory\n"
-        "orders:1   2        live az2    -                   0      0  135  120      -5  ListOffsets+Fetch\n"
+        "orders:1   2        live az2    -                   0      0  135  120       5  ListOffsets+Fetch\n"
     )
     assert ran.err.endswith("  next: kelr snapshot incident.kelr orders:1 --log-dir d1 -b kafka:9092\n")
     document = json.loads(kelr("log-info", "orders:1", "--log-dir", "d1", "-b", "k:1", "-o", "json").out)

@@ -157,7 +157,8 @@ def test_fenced_brokers() -> None:
     )
     finding = found(cluster_checks(replace(WELL, cluster=replace(WELL.cluster, brokers=brokers))))["broker-fenced"]
     assert finding.what == "brokers 2 and 3 are fenced"
-    assert finding.commands == (("whatif", "--if", "2 returns, then 3 returns"),)
+    assert finding.commands == (("explain",),), "what to start, and in which order"
+    assert finding.caution == "read their server logs before you start them"
 
 
 def test_an_old_request_does_not_list_fenced_brokers() -> None:

@@ -23,7 +23,6 @@ ALLOWED = {
     "heard": "a field of documents",
     "any-replica-heard": "the name of a rule, in documents",
     "recovery-quorum-heard": "the name of a rule, in documents",
-    "nobody": "the scenario language: no leader",
     "heard=": "the scenario language: logs that the recovery manager knows",
     "Each address: {endpoint, kind, heard, took_s, readings, problem, notes}.": "names fields of a document",
 }

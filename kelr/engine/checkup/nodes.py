@@ -132,8 +132,8 @@ def _fenced(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         yield of.BROKER_FENCED.finding(
             f"{broker_words(away)} {is_} {statuses}",
             brokers=away,
-            commands=[("whatif", "--if", ", then ".join(f"{broker} returns" for broker in away))],
-            caution=f"look at {its} server logs before you start anything: kelr explain says whose return harms",
+            commands=[("explain",)],
+            caution=f"read {its} server logs before you start {agree(len(away), 'it', 'them')}",
         )
     if not cluster.lists_fenced_brokers:
         yield of.BROKER_FENCED.not_checked(f"{cluster.brokers_source} lists live brokers alone")
