@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kelr import __version__
@@ -60,11 +60,6 @@ class State:
             "voters": image.voters,
             "misfits": image.misfits,
             "not_understood": [[*kind, count] for kind, count in sorted(image.not_understood.items())],
-            "registered_ms": [
-                [broker, known.registered_at_ms]
-                for broker, known in sorted(image.brokers.items())
-                if known.registered_at_ms is not None
-            ],
             "last_led": [
                 [address.topic, address.partition, one.leader, one.until_offset]
                 for address, one in sorted(carried.last_led.items())
@@ -135,8 +130,6 @@ class State:
             image.at, image.controller, image.voters = _at(told), told["controller"], tuple(told["voters"])
             image.misfits = told["misfits"]
             image.not_understood = {(key, version): count for key, version, count in told["not_understood"]}
-            for broker, registered_ms in told["registered_ms"]:
-                image.brokers[broker] = replace(image.brokers[broker], registered_at_ms=registered_ms)
         except (KeyError, TypeError, ValueError) as error:
             raise _damaged(f"{error!r}") from error
         return image

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import ELR_FEATURE, PartitionState, TopicPartition
 from kelr.replay import records as rec
 from kelr.replay.records import (
     At,
@@ -70,14 +70,12 @@ class MetadataImage:
         """How often a record of a kind (by API key) and version came that is not understood."""
         self._held: list[tuple[At, rec.MetadataRecord]] | None = None
         """Records of a transaction that has not ended."""
-        self._of_checkpoint = False
         self._lists: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._directories: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def apply(self, batch: rec.RecordBatch) -> list[Change]:
         """Apply a batch, and tell what each of its records did, in order."""
         changes: list[Change] = []
-        self._of_checkpoint = batch.of_checkpoint
         within = None if batch.checkpoint_end is None else batch.checkpoint_end - 1
         offset, epoch, timestamp_ms = batch.base_offset, batch.epoch, batch.timestamp_ms
         for record in batch.records:
@@ -95,7 +93,6 @@ class MetadataImage:
 
     def make(self, batch: rec.RecordBatch) -> None:
         """Apply a batch of nothing but TopicRecords and PartitionRecords, as `apply` does, and tell nothing."""
-        self._of_checkpoint = batch.of_checkpoint
         last = batch.next_offset if batch.checkpoint_end is None else batch.checkpoint_end
         at = At(last - 1, batch.epoch, batch.timestamp_ms)
         for record in batch.records:
@@ -124,6 +121,11 @@ class MetadataImage:
     def config(self, resource_type: int, resource: str, key: str) -> str | None:
         """A config's value on record; None where this resource does not set it."""
         return self.configs.get((resource_type, resource), {}).get(key)
+
+    @property
+    def keeps_elr(self) -> bool:
+        """Whether ELR is on: then a broker that was shut down uncleanly leaves every ISR and ELR (KIP-966)."""
+        return self.features.get(ELR_FEATURE, 0) >= 1
 
     @property
     def in_transaction(self) -> bool:
@@ -160,8 +162,6 @@ class MetadataImage:
             registration=record,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
-            registered_at_offset=record.epoch,
-            registered_at_ms=None if self._of_checkpoint else at.timestamp_ms,
             directories=record.directories,
             registered_by_ms=at.timestamp_ms,
             cordoned_directories=record.cordoned,

@@ -13,7 +13,7 @@ What it stands on, and what the log cannot tell, is written down in docs/recover
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kelr.model import (
@@ -357,13 +357,6 @@ class QuorumTracker:
         topic_id = self._image.names.get(address.topic)
         held = None if topic_id is None else self._topics.get(topic_id, {}).get(address.partition)
         return None if held is None else self._told(held)
-
-    def quorums(self) -> Iterator[tuple[TopicPartition, RecoveryQuorum]]:
-        """All of them, sorted by address."""
-        for state in self._image.partitions():
-            found = self.quorum(state.address)
-            if found is not None:
-                yield state.address, found
 
     # The log.
 

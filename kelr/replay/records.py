@@ -306,12 +306,9 @@ class BrokerOnRecord:
     """The record of its incarnation; `fenced` and `in_controlled_shutdown` there are those of the moment."""
     fenced: bool
     in_controlled_shutdown: bool
-    registered_at_offset: int
-    registered_at_ms: int | None
-    """None where a checkpoint told of it: that was later."""
     directories: tuple[str, ...] = ()
     registered_by_ms: int | None = None
-    """`registered_at_ms`; where a checkpoint told of it, that one's time."""
+    """When it registered; where a checkpoint told of it, that one's time, which is later."""
     cordoned_directories: tuple[str, ...] | None = None
     """Those that take no new replica (KIP-1066); None: nobody told."""
 

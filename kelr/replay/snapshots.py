@@ -19,7 +19,7 @@ from kelr.model import (
     Snapshot,
     TopicConfig,
 )
-from kelr.model.cluster import DISKLESS, ELR_FEATURE, MIRROR, REMOTE_STORAGE, foreign_by
+from kelr.model.cluster import DISKLESS, MIRROR, REMOTE_STORAGE, foreign_by
 from kelr.replay.image import (
     BROKER,
     BROKERS_CLEANUP,
@@ -93,7 +93,6 @@ class Described:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._offline = _Offline(image.brokers)
-        self._keeps_elr = image.features.get(ELR_FEATURE, 0) >= 1
         self._of_single_brokers = frozenset(
             key for (kind, name), values in image.configs.items() if kind == BROKER and name for key in values
         )
@@ -104,7 +103,7 @@ class Described:
         if topic_id is None:
             return
         on_record = self._image.topics[topic_id]
-        nobody = () if self._keeps_elr else None
+        nobody = () if self._image.keeps_elr else None
         for number in sorted(on_record.partitions):
             state = on_record.partitions[number]
             yield replace(

@@ -248,8 +248,6 @@ def image_of(cluster: Cluster) -> MetadataImage:
             record,
             fenced=registration.fenced,
             in_controlled_shutdown=registration.in_controlled_shutdown,
-            registered_at_offset=record.epoch,
-            registered_at_ms=None,
             directories=record.directories,
         )
     for topic in cluster.held.topics.values():

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.controller import RecoveryStrategy, kip966_strategy, strategy_named
-from kelr.model import ELR_FEATURE, RECOVERY_FEATURE, PartitionState, TopicPartition, controller_min_isr
+from kelr.model import RECOVERY_FEATURE, PartitionState, TopicPartition, controller_min_isr
 from kelr.replay.history.entries import ElectedAs, ReassignmentStep, Restart
 from kelr.replay.image import BROKER, MIN_ISR, STRATEGY, TOPIC, UNCLEAN, MetadataImage
 from kelr.replay.records import BrokerMoved, PartitionMoved
@@ -212,7 +212,7 @@ def restart_of(
         return Restart.FIRST
     if not is_new_incarnation(change):
         return Restart.SAME_INCARNATION
-    if image.features.get(ELR_FEATURE, 0) < 1:
+    if not image.keeps_elr:
         return Restart.NOT_SHOWN
     found = {_shown_by(move, change.broker, image) for move in moves} - {None}
     if in_elrs:

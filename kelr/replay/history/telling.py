@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from kelr.model import ELR_FEATURE, PartitionState, RecoveryQuorum, TopicPartition
+from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay import records as rec
 from kelr.replay.history.attribution import FULL_BATCH, Attribution, Told
 from kelr.replay.history.causes import (
@@ -364,7 +364,7 @@ class History:
             self._memory.forget_leaders()
         if isinstance(change, ConfigMoved):
             self._config(change)
-        if isinstance(change, BrokerMoved) and told.restart not in _RAN_ON and not self._strikes_unclean:
+        if isinstance(change, BrokerMoved) and told.restart not in _RAN_ON and not self.image.keeps_elr:
             self._memory.restarted(change.broker, change.at.offset)
         if not of_checkpoint or isinstance(change, Restarted):
             entry = other_entry(told)
@@ -422,11 +422,6 @@ class History:
         asked = cause.kind in {CauseKind.PREFERRED_ELECTION, CauseKind.ELECTION}
         designated = asked and self._memory.put_first(after, at_ms)
         return Election(chosen, self._memory.last_leader(before), after.leader, designated)
-
-    @property
-    def _strikes_unclean(self) -> bool:
-        """Whether the controller takes a broker that was shut down uncleanly out of every ISR (KIP-966)."""
-        return self.image.features.get(ELR_FEATURE, 0) >= 1
 
     def _config(self, change: ConfigMoved) -> None:
         if self._summaries is None or change.key != MIN_ISR or not self._begun or change.before == change.after:
