@@ -232,8 +232,9 @@ class SavedDisks:
         if broker not in self.unclean or from_now or cluster.status(broker) is BrokerStatus.LIVE:
             return answer
         answer = replace(answer, unclean_shutdown=self.unclean[broker])
-        held = isinstance(answer, ReplicaLog) and answer.source == LOG_DIRECTORY
-        return replace(answer, may_have_held_more=True) if held and broker in cut else answer
+        if isinstance(answer, ReplicaLog) and answer.source == LOG_DIRECTORY and broker in cut:
+            return replace(answer, may_have_held_more=True)
+        return answer
 
 
 def _is_short(state: PartitionState, held: ReplicaLog, others: Iterable[ReplicaLog]) -> bool:

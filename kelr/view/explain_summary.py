@@ -282,8 +282,8 @@ class Summary:
             if not gains:
                 return
             broker = min(gains, key=lambda one: (-gains[one][2], -gains[one][0], -gains[one][1], one))
-            led, waiting, first = gains[broker]
-            yield broker, led, waiting, first
+            led, waiting, of_first = gains[broker]
+            yield broker, led, waiting, of_first
             wanted = Counter({key: number for key, number in wanted.items() if broker not in key[0]})
 
     def _kept_down(self, broker: int, columns: int) -> Iterator[Text]:
