@@ -238,7 +238,7 @@ def test_whom_live_replicas_elect_by_logs_that_nobody_has_read_is_not_known(
 @pytest.mark.parametrize(
     ("rules", "first"),
     [
-        (KIP966_BALANCED, "Then start broker 3: the recovery needs [3] live"),
+        (KIP966_BALANCED, "Then start broker 3. The recovery needs [3] live"),
         (KIP966_NONE, "Then start broker 3."),
     ],
 )

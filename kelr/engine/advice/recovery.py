@@ -16,7 +16,7 @@ from kelr.engine.advice.absent_logs import (
 )
 from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
-from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
+from kelr.engine.advice.lost_directory import and_not, mend, not_without_the_data, with_their_logs
 from kelr.engine.advice.returns import with_its_return
 from kelr.engine.advice.words import and_the_others_truncate, until_the_outage_costs_more
 from kelr.engine.case import Case
@@ -128,8 +128,7 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_promise(case, quorum)}."
     absent = tuple(replica for replica in quorum if replica not in case.electable)
     if absent:
-        outside, start = _better_outside(case, quorum)
-        return AdviceAction.BRING_BACK, f"{start} {brokers(absent)}{_all(absent)}. {then}", (*outside, *absent)
+        return _bring_back(case, quorum, absent, then)
     unheard = tuple(replica for replica in quorum if replica in case.logs.unranked)
     if not unheard and balanced is not None:
         unheard = balanced.waits_for
@@ -141,13 +140,25 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
 
 
 def _quorum(case: Case, recovery: Recovery, _found: Findings) -> _Said:
-    outside, start = _better_outside(case, recovery.quorum)
     promise = _not_waited_for(case, recovery) or _promise(case, recovery.quorum)
-    text = (
-        f"{start} {brokers(recovery.not_live)}{_all(recovery.not_live)}: the recovery needs"
-        f" {ids(recovery.quorum)} live, asks for their logs then, and elects the best: {promise}."
-    )
-    return AdviceAction.BRING_BACK, text, (*outside, *recovery.not_live)
+    then = f"The recovery needs {ids(recovery.quorum)} live, asks for their logs then, and elects the best: {promise}."
+    return _bring_back(case, recovery.quorum, recovery.not_live, then)
+
+
+def _bring_back(case: Case, quorum: tuple[int, ...], absent: tuple[int, ...], then: str) -> _Said:
+    """Those of the quorum that are not live are started; or, where a broker is up without this log's directory, that is
+    mended.
+
+    Args:
+        then: what that is for, as a sentence.
+    """
+    up = tuple(replica for replica in absent if replica in case.without_directory)
+    down = tuple(replica for replica in absent if replica not in up)
+    if not down:
+        return AdviceAction.HOLD, f"{mend(up)} {then}", up
+    outside, start = _better_outside(case, quorum)
+    mended = f" {mend(up)}" if up else ""
+    return AdviceAction.BRING_BACK, f"{start} {brokers(down)}{_all(down)}.{mended} {then}", (*outside, *down)
 
 
 def _better_outside(case: Case, quorum: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
