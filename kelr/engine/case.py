@@ -98,6 +98,17 @@ class Case:
         return tuple(replica for replica in self.state.replicas if replica not in self.electable)
 
     @property
+    def returning(self) -> tuple[int, ...]:
+        """Brokers whose return may have a leader elected: the absent replicas, and whoever is down, no replica any more
+        and still in the ELR. An unclean shutdown ends its place there, and where it was the last one, Kafka elects the
+        last known leader then (PartitionChangeBuilder.maybePopulateTargetElr asks nobody whether it is a replica)."""
+        if not self.rules.elr:
+            return self.absent
+        nobody = {-1, self.last_known_leader}
+        down = (one for one in self.elr if one not in self.cluster.live and one not in nobody)
+        return tuple(dict.fromkeys((*self.absent, *down)))
+
+    @property
     def live(self) -> tuple[int, ...]:
         """Replicas that can be elected, in assignment order."""
         return tuple(replica for replica in self.state.replicas if replica in self.electable)

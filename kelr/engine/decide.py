@@ -219,6 +219,12 @@ def _summary(case: Case, found: Findings) -> str:
         return f"{head} and waits for its {where}, {ids(named)}."
     if case.rules.recovers:
         return f"{head} and waits for an operator: unclean.recovery.strategy is none."
+    # A last member of the ELR that is no replica any more (`Case.returning`).
+    elects = [one for one in found.forecasts if one.elected is not None]
+    if elects:
+        how = "" if any(one.clean for one in elects) else " after an unclean shutdown"
+        returns = f"the return of {brokers(sorted({one.replica for one in elects}))}{how}"
+        return f"{head}; only an unclean election elects a leader, or {returns}."
     return f"{head}; no broker's return elects a leader, only an unclean election does."
 
 

@@ -20,16 +20,17 @@ MOST_TOGETHER = 3
 
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
-    """Forecasts for each absent replica of a partition that nobody leads: clean return, unclean return; where it is
-    known how its shutdown counts only that one. None where the ELR decides and is not known, and none of
-    `undecided_returns`. They hold for a return that comes before an election that is due (`change_now`)."""
+    """Forecasts for each broker whose return counts (`Case.returning`) for a partition that nobody leads: clean return,
+    unclean return; where it is known how its shutdown counts only that one. None where the ELR decides and is not
+    known, and none of `undecided_returns`. They hold for a return that comes before an election that is due
+    (`change_now`)."""
     state = case.state
     if state.leader is not None and state.leader in case.electable:
         return ()
     if case.rules.elr and state.elr is None:
         return ()
     undecided = undecided_returns(case)
-    told = (replica for replica in case.absent if replica not in undecided)
+    told = (broker for broker in case.returning if broker not in undecided)
     return tuple(_forecast(case, replica, clean) for replica in told for clean in shutdowns(case, replica))
 
 
@@ -83,7 +84,7 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
     if leader is not None and case.state.leader == leader:
         by = ElectedBy.LEADER_STAYS
     loss = None if leader is None else _loss(case, replica, leader, guaranteed=_guaranteed(case, by, clean))
-    is_designated = leader is None and not case.rules.recovers
+    is_designated = leader is None and not case.rules.recovers and replica in case.state.replicas
     return Forecast(
         replica=replica,
         clean=clean,
@@ -119,8 +120,9 @@ def _designated(case: Case, change: Change, replica: int, clean: bool) -> Outcom
 
 
 def _back(case: Case, change: Change, replica: int) -> Case:
-    """The case once this replica's broker is back."""
-    return replace(case, state=change.after, electable=case.electable | {replica}, alike=Alike())
+    """The case once this broker is back."""
+    electable = case.electable | {*case.state.replicas} & {replica}
+    return replace(case, state=change.after, electable=electable, alike=Alike())
 
 
 def after_return(case: Case, replica: int, *, clean: bool) -> Case:
@@ -147,7 +149,7 @@ def elected_in_company(case: Case, replica: int) -> dict[int, frozenset[int]]:
     elected then."""
     harmless = [
         one
-        for one in case.absent
+        for one in case.returning
         if all(after_return(case, one, clean=clean).state.leader is None for clean in shutdowns(case, one))
     ]
     found: dict[int, frozenset[int]] = {}

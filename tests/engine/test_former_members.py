@@ -3,13 +3,17 @@ a replica out whose place in the ELR stayed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kelr.engine import decide
+from kelr.engine.planning import plan_of
 from kelr.model import (
     ELR_FEATURE,
     AdviceAction,
     Broker,
     BrokerStatus,
     Cluster,
+    ElectionRequest,
     ElectionType,
     Features,
     LossCertainty,
@@ -30,6 +34,7 @@ CLUSTER = Cluster(
     Features({ELR_FEATURE: 1, "metadata.version": 30}, {ELR_FEATURE: 1, "metadata.version": 30}),
     brokers_source="DescribeCluster v2",
 )
+DOWN = {3: BrokerStatus.FENCED}
 LEADERLESS = PartitionState("orders", 0, None, 5, (2, 4, 1), (), (3,), (4,), offline_replicas=())
 LOGS = tuple(
     ReplicaLog(replica, 50, 4, current_leader_epoch=5, high_watermark=40, log_start=0) for replica in (2, 4, 1)
@@ -62,6 +67,27 @@ def test_what_it_alone_held_is_no_proven_loss_of_nothing() -> None:
             assert outcome.loss.committed.at_most is None
     balanced = next(one for one in decision.elections if one.election is ElectionType.LONGEST_LOG_BALANCED)
     assert (balanced.elected, balanced.waits_for) == (None, ())
+
+
+def test_its_unclean_return_has_the_last_known_leader_elected_and_so_it_stays_down() -> None:
+    """Its place in the ELR ends then, and nothing else keeps Kafka from the last known leader, whose log was cut."""
+    away = replace(CLUSTER, brokers=tuple(Broker(id_, DOWN.get(id_, BrokerStatus.LIVE)) for id_ in (1, 2, 3, 4)))
+    cut = tuple(replace(log, log_end=0, last_epoch=None) if log.replica == 4 else log for log in LOGS)
+    snapshot = Snapshot(0, away, (LEADERLESS,), {"orders": TopicConfig(min_insync_replicas=2)}, {AT: cut})
+    decision = decide(snapshot, LEADERLESS)
+    assert [(one.replica, one.clean, one.elected) for one in decision.forecasts] == [(3, True, None), (3, False, 4)]
+    assert decision.summary == (
+        "orders:0 has no leader (leader epoch 5); only an unclean election elects a leader, or the return of broker 3"
+        " after an unclean shutdown."
+    )
+    assert decision.advice.keep_down == (3,)
+    assert decision.advice.text.endswith(
+        "Keep broker 3 down until 2 leads: the moment it returns after an unclean shutdown Kafka elects 4, which loses"
+        " at least 50 offsets, 40 of them known to be committed; the log of broker 3 was not read."
+    )
+    wish = ElectionRequest(ElectionType.DESIGNATION, desired_leader=2)
+    (planned,) = plan_of(snapshot, (decision,), lambda _: wish, now_ms=0, made_by="test").elections
+    assert [hold.broker for hold in planned.hold] == [3]
 
 
 def test_a_quorum_that_the_metadata_log_proves_needs_it_not() -> None:

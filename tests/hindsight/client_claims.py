@@ -145,7 +145,8 @@ def _stable(world: World, planned: PlannedElection, found: Finding) -> Judged:
 def _group(world: World, planned: PlannedElection, found: Finding, name: str, log: SimulatedLog) -> Judged:
     group = world.groups[name, planned.address]
     claim = Claim(Kind.GROUPS, planned.address, WAIT, found, planned.elect, found.text)
-    skipped, beyond = passed_over(group, log), group.offset > log.end
+    skipped = passed_over(group, log, world.logs(planned.address).ledger.deleted)
+    beyond = group.offset > log.end
     text = f"{name} is at {group.offset} of {log.end} and has not read {list(skipped)}"
     if found.passed is Passed.YES:
         return Judged(claim, Verdict.WRONG if skipped or beyond else Verdict.RIGHT, text)

@@ -94,9 +94,10 @@ def committed(groups: dict[tuple[str, TopicPartition], Group], address: TopicPar
     )
 
 
-def passed_over(group: Group, log: SimulatedLog) -> tuple[int, ...]:
-    """Offsets of a log that the group goes on behind and has not read: it never will."""
-    below = min(group.offset, log.end)
+def passed_over(group: Group, log: SimulatedLog, deleted: frozenset[int]) -> tuple[int, ...]:
+    """Offsets of a log that the group goes on behind and has not read: it never will. What was deleted on purpose,
+    which the elected log may hold still, nobody is to read."""
+    below, done_with = min(group.offset, log.end), group.read | deleted
     return tuple(
-        offset for offset, record in enumerate(log.records, log.start) if offset < below and record.id not in group.read
+        offset for offset, record in enumerate(log.records, log.start) if offset < below and record.id not in done_with
     )

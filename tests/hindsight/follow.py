@@ -107,6 +107,8 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
         designates = {(one.topic, one.partition): one.advice.designate for one in leaderless}
         _stop_first(world, sight, [one for one in stopping if one.stop == stopping[0].stop], designates, found)
         return True
+    if sight == found_out(sight) and _designate_the_rest(world, sight, leaderless, found):
+        return True
     step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != found_out(sight))
     found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
     if step.do is Do.START and step.broker is not None:
@@ -155,8 +157,22 @@ def _stop_first(
 def _ask_for_it(world: World, leaderless: set[Decision]) -> None:
     """Nobody was elected where somebody was about to be: an unclean election is run where the advice says so."""
     for decision in leaderless:
-        if "After that ask for it" in decision.advice.until:
+        if decision.advice.action is AdviceAction.WAIT and ElectionType.UNCLEAN in decision.advice.elect:
             elect(world, TopicPartition(decision.topic, decision.partition), Option(election=ElectionType.UNCLEAN))
+
+
+def _designate_the_rest(world: World, sight: Sight, leaderless: set[Decision], found: Followed) -> bool:
+    """Somebody looked on a former replica's disk, as was advised, and designates whom the same advice names then."""
+    before = dict(world.partitions)
+    for decision in leaderless:
+        address, advice = TopicPartition(decision.topic, decision.partition), decision.advice
+        looked = advice.action is AdviceAction.GET_MORE_INFORMATION and not advice.alternative
+        if looked and advice.designate is not None:
+            option = Option(election=ElectionType.DESIGNATION, desired=advice.designate)
+            _save(world, sight, found, elects={address: advice.designate})
+            elect(world, address, option)
+            found.steps.append(f"{address}: {option}")
+    return before != dict(world.partitions)
 
 
 def _forbid(world: World, leaderless: set[Decision]) -> bool:

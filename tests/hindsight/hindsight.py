@@ -165,7 +165,7 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
             deleted,
             ledger.deleted - deleted,
             world.given_up.get(address, frozenset()),
-            {broker: _returns_cleanly(world, state, broker) for broker in state.replicas},
+            {broker: _returns_cleanly(world, state, broker) for broker in {*state.replicas, *(state.elr or ())}},
             world.torn.get(address, frozenset()),
             sight.marks,
             {record: world.offsets[record] for record in ledger.committed | ledger.visible if record in world.offsets},

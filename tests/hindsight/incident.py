@@ -142,16 +142,18 @@ def _setup(chance: random.Random, rules: RuleSet) -> Setup:
 
 
 def _uneven(chance: random.Random, setup: Setup) -> Setup:
-    """Some topics have another partition, with fewer or more replicas: as in the midst of raising them one by one."""
-    topics = []
+    """Some topics have another partition, with fewer or more replicas: as in the midst of changing them one by one."""
+    topics: list[Topic] = []
     for topic in setup.topics:
         if chance.random() < _UNEVEN:
             first = len(topic.assignment[0])
-            count = chance.choice([one for one in range(1, min(len(setup.brokers), 4) + 1) if one != first])
+            count = chance.choice([one for one in range(1, len(setup.brokers) + 1) if one != first])
             other = tuple(chance.sample(setup.brokers, count))
             topic = replace(topic, assignment=(*topic.assignment, other))  # noqa: PLW2901
         topics.append(topic)
-    return replace(setup, topics=tuple(topics))
+    as_last = [chance.random() < 0.3 for _ in topics]
+    created = (replace(one, created_as=-1) if last else one for one, last in zip(topics, as_last, strict=True))
+    return replace(setup, topics=tuple(created))
 
 
 def _sight(chance: random.Random, setup: Setup) -> Sight:
@@ -752,9 +754,10 @@ def _delete_records(world: World, deed: Deed, _chance: random.Random) -> None:
 
 
 def _reassign(world: World, deed: Deed, chance: random.Random) -> None:
-    """To the named brokers, or to any as many; a dead one keeps it from completing."""
+    """To the named brokers, or to any, mostly as many; a dead one keeps it from completing."""
     assert deed.partition is not None
-    wanted = chance.sample(world.setup.brokers, len(world.partitions[deed.partition].replicas))
+    brokers, count = world.setup.brokers, len(world.partitions[deed.partition].replicas)
+    wanted = chance.sample(brokers, count if chance.random() < 0.7 else chance.randint(1, len(brokers)))
     world.running.ask(events.Reassigned(deed.partition, deed.brokers or tuple(wanted)))
 
 

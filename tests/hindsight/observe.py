@@ -119,11 +119,15 @@ def _answers_now(world: World, sight: Sight, broker: int) -> bool:
     return active and broker not in world.running.paused | sight.silent
 
 
-def untold_cordons(world: World, snapshot: Snapshot) -> frozenset[TopicPartition]:
-    """Partitions no order of which can be given, since brokers are cordoned that nobody can tell of."""
-    known, registered = snapshot.cluster, world.running.cluster.controller.brokers
-    untold = {id_ for id_, one in registered.items() if one.cordoned and not known.refuses_to_order(id_)}
-    return frozenset(at for at, state in world.partitions.items() if untold & {*state.replicas})
+def unorderable(world: World, snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Partitions no order of which can be given, and nobody can tell: brokers are cordoned that nobody knows of, or
+    whose heartbeats, which would tell the controller of the end of their cordon, have ceased a moment ago."""
+    known, running = snapshot.cluster, world.running
+    registered = running.cluster.controller.brokers
+    cordoned = {id_ for id_, one in registered.items() if one.cordoned}
+    untold = {id_ for id_ in cordoned if not known.refuses_to_order(id_)}
+    cut_off = {id_ for id_ in cordoned if registered[id_].active and not running.linked(id_, running.controller)}
+    return frozenset(at for at, state in world.partitions.items() if (untold | cut_off) & {*state.replicas})
 
 
 def _state(world: World, sight: Sight, state: PartitionState) -> PartitionState:

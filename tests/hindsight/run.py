@@ -63,7 +63,7 @@ from tests.hindsight.hindsight import (
 )
 from tests.hindsight.incident import Incident, Sight, play
 from tests.hindsight.judge import Judged, Verdict, judge
-from tests.hindsight.observe import observed, rules_asked_for, untold_cordons
+from tests.hindsight.observe import observed, rules_asked_for, unorderable
 from tests.hindsight.reach import Reach
 from tests.hindsight.world import World, everyone_back
 
@@ -92,10 +92,12 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
         if any(said in note for note in one.notes for said in _PERHAPS_ANOTHER)
     }
     told_as_empty = taken_as_empty(world, decisions)
-    unorderable = untold_cordons(world, snapshot)
+    no_order = unorderable(world, snapshot)
     for claim in claims:
-        if claim.address in unorderable and claim.option.election is ElectionType.DESIGNATION:
-            yield Judged(claim, Verdict.OPEN, "whether a broker is cordoned is not known, and a plan says so")
+        if claim.address in no_order and claim.option.election is ElectionType.DESIGNATION:
+            yield Judged(
+                claim, Verdict.OPEN, "no order is taken of a broker that is cordoned, or stays so, and nobody knew"
+            )
         elif not incident.sight.knows_features:
             yield Judged(claim, Verdict.OPEN, "it says which rules it assumes")
         elif claim.address in perhaps_another:
@@ -115,7 +117,7 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     yield from advice_judged(world, incident.sight, snapshot, truth)
     yield from what_if_judged(world, incident.sight, snapshot)
     yield from foretold(world, incident.sight, snapshot, decisions, truth)
-    unsure = told_as_empty | unorderable
+    unsure = told_as_empty | no_order
     sure = [found for one, _, found in plans if TopicPartition(one.topic, one.partition) not in unsure]
     yield from fenced(world, incident.sight, sure)
 

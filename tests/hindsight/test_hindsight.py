@@ -49,6 +49,10 @@ MENDED = {
     21: "min ISR was raised once the only log with a committed record had lost it, and one lost log was to be no loss",
     22833: "a dead last known leader of Kafka 4.0 was to be brought back although its disk lacked records",
     91063: "a dead leader that a return elects on paper, and that is none once it is back",
+    910417: "the unclean return of a member of the ELR that is no replica any more was to elect nobody",
+    920215: "a designation was foretold beside a cordoned broker that had just gone: nobody knew (the judge's)",
+    700098: "a group had not read what DeleteRecords had taken before (the judge's)",
+    880240: "the engineer did not ask for the election that the advice ends with (the judge's)",
     91664: "a transaction begins beyond the high watermark of whoever is designated",
 }
 """Seeds that had a wrong claim, and what it was."""
@@ -60,6 +64,7 @@ def test_what_new_seeds_found_is_mended(seed: int) -> None:
 
 
 MENDED_IN_THE_KIP = {
+    1002121: "a broker of the quorum was to be started that is up, and whose log directory has failed",
     30001: "a live replica that kelr does not hear and the manager asks was said to elect nobody",
     32168: "the ELR after a return was said to be empty; it hangs on a min.insync.replicas that could not be read",
     50026: "where the ELR is not known a designation kept nobody down",

@@ -34,11 +34,13 @@ class Topic:
     min_isr: int
     unclean: bool = False
     compacted: bool = False
+    created_as: int = 0
+    """The partition, by its place, whose replica count all have at first: Kafka creates none with different ones."""
 
-    def evenly(self) -> tuple[tuple[int, ...], ...]:
-        """The assignment that it is created with: Kafka takes none with different replica counts, so that a
-        reassignment adds the rest."""
-        return tuple(replicas[: min(map(len, self.assignment))] for replicas in self.assignment)
+    def at_first(self) -> tuple[tuple[int, ...], ...]:
+        """The assignment that it is created with: reassignments add replicas, and remove them, after that."""
+        like = self.assignment[self.created_as]
+        return tuple(tuple(dict.fromkeys((*replicas, *like)))[: len(like)] for replicas in self.assignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,7 @@ def created(setup: Setup) -> World:
         started(state, setup.brokers), controller=CONTROLLER, timing=Timing(SESSION_MS, SESSION_MS, flush_ms=None)
     )
     for topic in setup.topics:
-        running.ask(events.TopicCreated(topic.name, topic.evenly()))
+        running.ask(events.TopicCreated(topic.name, topic.at_first()))
         running.ask(events.ConfigWritten(topic.name, topic.min_isr, topic.unclean or None))
     world = World(setup, running)
     for address, partition in running.cluster.controller.partitions.items():
@@ -358,7 +360,7 @@ def created(setup: Setup) -> World:
             world.led[partition.leader, address] = partition.leader_epoch
     _watched(world)
     for topic in setup.topics:
-        for number, (made, wanted) in enumerate(zip(topic.evenly(), topic.assignment, strict=True)):
+        for number, (made, wanted) in enumerate(zip(topic.at_first(), topic.assignment, strict=True)):
             if made != wanted:
                 running.ask(events.Reassigned(TopicPartition(topic.name, number), wanted))
                 world.wait()

@@ -181,7 +181,7 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     best = best_to_bring_back(case, found)
     if best is None and designation is not None:
         designate = designation.designate
-        text = f"{_keep_down_until(case, found, holder, designate)} Designate {designate} first, which"
+        text = f"{keep_down_until(case, found, holder, designate)} Designate {designate} first, which"
         if {one.elected for one in found.forecasts if one.replica == holder} == {designate}:
             text = (
                 f"Keep broker {holder} down until what it holds is saved: its log is {_the_best(case)}, and the moment"
@@ -189,12 +189,12 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
             )
         return Advice(AdviceAction.HOLD, f"{text} {cost_in_words(designation.loss)}.", holder, designate=designate)
     best = holder if best is None else best
-    spoilers = [one for one in case.absent if one != best and _elects_a_worse_one(case, found, one, best)]
+    spoilers = [one for one in case.returning if one != best and elects_a_worse_one(case, found, one, best)]
     read = " (read from its disk)" if case.read_from_disk(best) else ""
     unheard = case.logs.unranked
     rank = _the_best(case) if best == holder else "the most complete of those that can lead"
     text = f"Start broker {best}: its log{read} is {rank}; {_on_return(case, found, best)}."
-    text += "".join(f" {_keep_down_until(case, found, one, best)}" for one in spoilers)
+    text += "".join(f" {keep_down_until(case, found, one, best)}" for one in spoilers)
     if unheard:
         text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
     next_best = or_bring_back_the_best(case, found, (best,))
@@ -212,13 +212,13 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     return with_its_return(case, found, advice, best)
 
 
-def _elects_a_worse_one(case: Case, found: Findings, replica: int, best: int) -> bool:
-    """Whether the replica's return may elect one whose log is not known to hold all that the best one's does."""
+def elects_a_worse_one(case: Case, found: Findings, replica: int, best: int) -> bool:
+    """Whether the broker's return may elect one whose log is not known to hold all that the best one's does."""
     elected = {one.elected for one in found.forecasts if one.replica == replica and one.elected is not None}
     return any(not holds_all_of(case, leader, best) for leader in elected)
 
 
-def _keep_down_until(case: Case, found: Findings, replica: int, leader: int | None) -> str:
+def keep_down_until(case: Case, found: Findings, replica: int, leader: int | None) -> str:
     """That a broker whose return elects a worse log, its own or another's, is to stay down until a better one leads."""
     held = f", although its log is {_the_best(case)}" if case.logs.is_best(replica) else ""
     keep = f"Keep broker {replica} down until {leader} leads{held}"
@@ -227,7 +227,9 @@ def _keep_down_until(case: Case, found: Findings, replica: int, leader: int | No
         return f"{keep}: once it is back, a designation would not make it the leader."
     worst = returns[-1]
     who = "it" if worst.elected == replica else str(worst.elected)
-    return f"{keep}: the moment it returns Kafka elects {who}, which {cost_in_words(worst.loss)}."
+    cleanly = found.forecast(replica, clean=True)
+    crashed = " after an unclean shutdown" if cleanly is not None and cleanly.elected is None else ""
+    return f"{keep}: the moment it returns{crashed} Kafka elects {who}, which {cost_in_words(worst.loss)}."
 
 
 def _on_return(case: Case, found: Findings, replica: int) -> str:
@@ -346,11 +348,16 @@ def get_all_logs(case: Case, found: Findings) -> tuple[str, tuple[int, ...]]:
     elif holder is not None:
         back = _on_return(case, found, holder)
         parts.append(f"Broker {holder} has the most complete log of those that were read. If it returns: {back}.")
-    also = tuple(one for one in case.absent if one in elects and one in case.logs.ranked)
+    also = tuple(one for one in case.returning if one in elects and one not in missing)
     if also:
-        their = agree(len(also), "its return may elect", "their return may elect")
-        parts.append(f"Keep {brokers(also)} down until all logs are known: {their} somebody before that.")
+        parts.append(down_until_known(also))
     return " ".join(parts), (*kept, *also)
+
+
+def down_until_known(elects: Sequence[int]) -> str:
+    """A sentence about brokers whose return may have a leader elected before logs can be compared."""
+    their = agree(len(elects), "its return may elect", "their return may elect")
+    return f"Keep {brokers(elects)} down until all logs are known: {their} somebody before that."
 
 
 def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:

@@ -10,11 +10,14 @@ from kelr.engine.advice.absent_logs import (
     ask_the_live_first,
     best_absent,
     bring_the_best_back,
+    down_until_known,
+    elects_a_worse_one,
     elects_it,
     get_all_logs,
     in_its_place,
     its_log_was_read,
     keep_down,
+    keep_down_until,
     keep_worse_down,
     least_doubtful,
     or_elects_another,
@@ -378,7 +381,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if back is not None and (best is None or not missing):
         return back
     if best is None or best.designate is None:
-        return _blocked(case)
+        return _blocked(case, found)
     designate = best.designate
     if found.passed_over is not None and not missing:
         text = f"Designate {designate}: it {cost_in_words(best.loss)}.{passed_over(case, found)}"
@@ -390,7 +393,15 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
             f" partition's log, which may still lie there as deleted or stray, and save it. Then designate {designate}:"
             f" of the replicas that are left it has the most complete log, and it {cost_in_words(best.loss)}."
         )
-        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=read_the_disk(former[0]), designate=designate)
+        spoilers = tuple(one for one in former if elects_a_worse_one(case, found, one, designate))
+        text += "".join(f" {keep_down_until(case, found, one, designate)}" for one in spoilers)
+        return Advice(
+            AdviceAction.GET_MORE_INFORMATION,
+            text,
+            command=read_the_disk(former[0]),
+            designate=designate,
+            keep_down=spoilers,
+        )
     if not missing:
         alone = len(case.state.replicas) == 1
         why = "it is the only replica" if alone else "of all replicas it has the most complete log"
@@ -428,8 +439,10 @@ _CLEARED = (
 )
 
 
-def _blocked(case: Case) -> Advice:
+def _blocked(case: Case, found: Findings) -> Advice:
     """No live replica can be designated: nothing heard, logs that cannot be ranked, or Kafka would not obey."""
+    returns = found.forecasts if found.elected is None else ()
+    elects = tuple(sorted({one.replica for one in returns if one.elected is not None}))
     if case.state.last_known_elr == (-1,) and not case.rules.last_known_leader_must_be_live:
         text = (
             'Kafka 4.0 has recorded "no leader" as last known leader, and no election works until that is cleared:'
@@ -442,7 +455,8 @@ def _blocked(case: Case) -> Advice:
         text = f"Logs were read but not their leader epochs ({joined(why)}), so they cannot be ranked{grant}."
     else:
         text = "No live replica's log could be read: make one readable before you choose."
-    return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("log-info", case.name))
+    text += f" {down_until_known(elects)}" if elects else ""
+    return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("log-info", case.name), keep_down=elects)
 
 
 def _no_live_replica(case: Case, found: Findings) -> Advice:
@@ -570,7 +584,7 @@ def _unclean_pending(case: Case, found: Findings) -> Advice:
     """The periodic task elects the first live replica, whatever logs hold: let it, be faster, or forbid it."""
     best, holder, unread = found.best_designation, best_absent(case), case.logs.unranked
     if best is None or best.designate is None:
-        return _forbid_it(case, found, "what that loses is not known", _blocked(case).text)
+        return _forbid_it(case, found, "what that loses is not known", _blocked(case, found).text)
     if holder is not None:
         return _forbid_it(case, found, f"the log of broker {holder}, which is down, is better")
     if unread and not (best.loss and best.loss.grade is LossCertainty.NONE_IF_FEWER_THAN_MIN_ISR):

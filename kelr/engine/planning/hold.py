@@ -48,14 +48,14 @@ _ROLES = {
 
 
 def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown, ...]:
-    """The absent replicas whose return, alone or together, makes another replica the leader before the election or in
-    it, in assignment order. What their disks tell of how they stopped counts; where none was read, both ways do."""
+    """The brokers whose return, alone or together, makes another replica the leader before the election or in it. What
+    their disks tell of how they stopped counts; where none was read, both ways do."""
     if subject.live_leader is not None:
         return ()
-    alone = [_hold(subject, choice, method, replica) for replica in subject.case.absent]
+    alone = [_hold(subject, choice, method, replica) for replica in subject.case.returning]
     held = {hold.broker: hold for hold in alone if hold is not None}
-    held |= _held_together(subject, choice, method, [one for one in subject.case.absent if one not in held])
-    found = (held[replica] for replica in subject.case.absent if replica in held)
+    held |= _held_together(subject, choice, method, [one for one in subject.case.returning if one not in held])
+    found = (held[replica] for replica in subject.case.returning if replica in held)
     return tuple(replace(one, directory=one.broker in subject.case.without_directory) for one in found)
 
 
