@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,6 @@ from kelr.view.output import Output
 if TYPE_CHECKING:
     from kelr.fleet.generate.making import Made
     from kelr.fleet.generate.plan import Shape
-    from kelr.fleet.generate.truth import Truth
 
 app = typer.Typer(add_completion=False)
 
@@ -104,7 +104,7 @@ def generate(
       kelr fleet generate fleet --partitions 50000 --states 10000000 --files whole
     """
     output = open_output(ctx)
-    from kelr.fleet.generate.making import make_fleet, processors  # noqa: PLC0415 - not for --help
+    from kelr.fleet.generate.making import make_fleet  # noqa: PLC0415 - not for --help
     from kelr.fleet.generate.plan import FleetPlan  # noqa: PLC0415
 
     plan = FleetPlan(
@@ -121,15 +121,8 @@ def generate(
         round(segment_mb * (1 << 20)),
         damage,
     )
-    done = 0
-
-    def told(_truth: Truth) -> None:
-        nonlocal done
-        done += 1
-        output.progress(done, clusters, what="clusters")
-
     try:
-        made = make_fleet(plan, out, workers=workers or processors(), told=told)
+        made = make_fleet(plan, out, workers=workers, told=functools.partial(output.progress, what="clusters"))
     finally:
         output.end_progress()
     _show(output, made, out)

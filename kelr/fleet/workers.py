@@ -10,22 +10,23 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import pyarrow as pa
+from kelr.errors import KelrError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 _SLOTS_PER_CORE, _SOME_CORES = 4, 8
 _WORTH_A_PROCESS_BYTES = 8 * 1024 * 1024
 """A process takes a second to start; less than this is done sooner here."""
-_CONTENT = pa.schema([("content", pa.binary())])
 
 
 class Task(Protocol):
@@ -58,6 +59,8 @@ class SparkWorkers:
         self._spark = spark
 
     def do(self, work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+        import pyarrow as pa  # noqa: PLC0415 - of an extra
+
         if not tasks:
             return []
         slots = spread({number: task.size_bytes for number, task in enumerate(tasks)}, self._most_slots())
@@ -78,10 +81,12 @@ class SparkWorkers:
 
 
 def _work(work: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
     for batch in batches:
         for content in batch.column(0):
             number, task = pickle.loads(content.as_py())
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps((number, work(task)))])], schema=_CONTENT)
+            yield pa.record_batch({"content": pa.array([pickle.dumps((number, work(task)))], pa.binary())})
 
 
 def _number(found: tuple[int, Any]) -> int:
@@ -110,7 +115,7 @@ class LocalWorkers:
     """
 
     def __init__(self, most: int | None = None, told: Callable[[int, int], None] | None = None) -> None:
-        self.most = most or len(os.sched_getaffinity(0))
+        self.most = most or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
         self._told = told or (lambda _done, _all: None)
         self._pool: ProcessPoolExecutor | None = None
         self._here: Connection | None = None
@@ -127,8 +132,13 @@ class LocalWorkers:
             self._here.close()
 
     def do(self, work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+        """As `Workers`. Raises KelrError: a process was ended."""
         if len(tasks) < 2 or self.most < 2 or sum(task.size_bytes for task in tasks) < _WORTH_A_PROCESS_BYTES:
-            return [work(task) for task in tasks]
+            found = []
+            for task in tasks:
+                found.append(work(task))
+                self._told(len(found), len(tasks))
+            return found
         pool = self._started()
         # The largest first: nobody waits for it in the end.
         order = sorted(range(len(tasks)), key=lambda number: -tasks[number].size_bytes)
@@ -137,7 +147,13 @@ class LocalWorkers:
         while left:
             _, left = wait(left, timeout=_TOLD_EVERY_S)
             self._told(len(futures) - len(left), len(futures))
-        return [futures[number].result() for number in range(len(tasks))]
+        try:
+            return [futures[number].result() for number in range(len(tasks))]
+        except BrokenProcessPool as error:
+            raise KelrError(
+                f"one of {self.most} processes was ended by somebody, or for want of memory",
+                next_step="try it on one processor: taskset --cpu-list 0 kelr ...",
+            ) from error
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import requests
 
-from kelr.fleet.generate.making import side_by_side
 from kelr.fleet.java import java_for_spark
 from kelr.fleet.lake import Lake
 from kelr.fleet.session import fleet_session
+from kelr.fleet.workers import LocalWorkers
 from kelr.lab.jars import obtain_jars
 from kelr.lab.java import find_java
 from kelr.lab.locks import Lock, LockedJar, load_lock
@@ -132,8 +132,18 @@ def one_is_refused(ground: Ground) -> None:
     ground.run("recover", "apply", "plan.json", "--yes", "--accept-loss", "0+", *CONNECTION)
 
 
-def failing_worker(ground: Ground) -> None:
-    list(side_by_side([SimpleNamespace(name="one")], ground.path, 1))  # type: ignore[list-item]
+def failing_worker(_: Ground) -> None:
+    with LocalWorkers(2) as those:
+        those.do(_ends, [_Large(), _Large()])
+
+
+@dataclass(frozen=True)
+class _Large:
+    size_bytes: int = 1 << 30
+
+
+def _ends(_: _Large) -> None:
+    os._exit(1)
 
 
 LAB_CAUSES: Causes = {

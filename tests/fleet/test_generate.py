@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kelr.errors import BadInputError, KelrError, UsageError
+from kelr.errors import BadInputError, UsageError
+from kelr.fleet import workers
 from kelr.fleet.generate import making
 from kelr.fleet.generate.making import SAME_ID, TRUTH, UNKNOWN_ORIGIN, make_fleet
-from kelr.fleet.generate.plan import CONTROLLERS, SOFTWARE, FleetPlan, Shape
+from kelr.fleet.generate.plan import CONTROLLERS, SOFTWARE, ClusterPlan, FleetPlan, Shape
 from kelr.fleet.generate.truth import Truth
 from kelr.model import BrokerStatus, LogAnswer, ReplicaLog, TopicPartition
 from kelr.replay.history import BrokerEntry, BrokerEvent, History, Interest, PartitionEntry, Restart, Window
@@ -117,7 +118,10 @@ def test_every_directory_of_a_cluster_can_be_read_by_itself(shape: Shape, tmp_pa
     assert all(name.endswith(f"{0:020}.log") for name in first.values())
 
 
-def test_the_same_seed_makes_the_same_bytes_however_many_processes_make_them(tmp_path: Path) -> None:
+def test_the_same_seed_makes_the_same_bytes_however_many_processes_make_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_WORTH_A_PROCESS_BYTES", 1)
     fleet = replace(SMALL, clusters=2, partitions=30, shapes=(Shape.COPIES, Shape.SNAPSHOTS), seed=9, incidents=1)
     for count in (1, 2):
         make_fleet(fleet, tmp_path / str(count), workers=count)
@@ -237,25 +241,10 @@ def test_every_software_comes_in_every_shape() -> None:
     assert len(pairs) == len(SOFTWARE) * len(Shape)
 
 
-@pytest.mark.parametrize(
-    ("work", "error", "words"),
-    [
-        (
-            "import sys; sys.stdin.buffer.read(); sys.exit('no memory')",
-            KelrError,
-            "the process that made payments-eu-west failed: no memory",
-        ),
-        (
-            "import pickle, sys; sys.stdin.buffer.read();"
-            " sys.stdout.buffer.write(pickle.dumps(OSError(28, 'No space left on device', 'a.log')))",
-            UsageError,
-            "a.log cannot be written: No space left on device",
-        ),
-    ],
-)
-def test_a_worker_that_fails_says_why(
-    work: str, error: type[KelrError], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(making, "_START", work)
-    with pytest.raises(error, match=words):
-        make_fleet(replace(SMALL, clusters=1, partitions=5), tmp_path / "fleet", workers=2)
+def test_a_disk_that_is_full_is_said_by_whoever_meets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(plan: ClusterPlan, out: Path) -> Truth:
+        raise OSError(28, "No space left on device", str(out / plan.name))
+
+    monkeypatch.setattr(making, "make_cluster", full)
+    with pytest.raises(UsageError, match="payments-eu-west cannot be written: No space left on device"):
+        make_fleet(replace(SMALL, clusters=1, partitions=5), tmp_path / "fleet")

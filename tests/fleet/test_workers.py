@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kelr.errors import KelrError
 from kelr.fleet import workers
 from kelr.fleet.workers import LocalWorkers, SparkWorkers, spread, workers_of
 
@@ -32,6 +33,10 @@ def fail(one: Number) -> None:
     raise ZeroDivisionError(one.value)
 
 
+def end(one: Number) -> None:
+    os._exit(one.value)
+
+
 TASKS = [Number(value, size_bytes=value) for value in range(5)]
 
 
@@ -51,6 +56,8 @@ def test_processes_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         assert told[-1] == (5, 5)
         with pytest.raises(ZeroDivisionError):
             those.do(fail, TASKS)
+        with pytest.raises(KelrError, match="one of 2 processes was ended"):
+            those.do(end, TASKS)
     for process in there:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
 import struct
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from kelr.durable import whole_file
-from kelr.errors import KelrError, UsageError
+from kelr.errors import UsageError
 from kelr.fleet.generate.cluster import Cluster, LogEnds
 from kelr.fleet.generate.life import Agenda, Incidents, Life, Story
 from kelr.fleet.generate.log import DIRECTORY, Checkpoint, MetadataLog
@@ -42,6 +36,7 @@ from kelr.fleet.generate.plan import (
     made_id,
 )
 from kelr.fleet.generate.truth import Truth
+from kelr.fleet.workers import LocalWorkers
 from kelr.model import LOG_DIRECTORY, LogAnswer, LogUnavailable, LogUnavailableReason, TopicPartition
 from kelr.replay.image import MetadataImage, TopicOnRecord
 from kelr.replay.records import At, BrokerOnRecord
@@ -49,11 +44,6 @@ from kelr.replay.snapshots import snapshot_of_image
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.snapshot_collection import CollectedDisk, CollectedLog, Collection, save_collection
 from kelr.sources.snapshot_file import write_snapshot
-
-if TYPE_CHECKING:
-    from kelr.fleet.generate.plan import ClusterPlan
-    from kelr.fleet.generate.truth import Truth
-
 
 # What goes wrong with files on their way, done to a fleet on purpose.
 
@@ -335,27 +325,27 @@ class Lived:
     truth: Truth
 
 
-def make_fleet(fleet: FleetPlan, out: Path, *, workers: int = 1, told: Callable[[Truth], None] | None = None) -> Made:
+def make_fleet(
+    fleet: FleetPlan, out: Path, *, workers: int | None = 1, told: Callable[[int, int], None] | None = None
+) -> Made:
     """Make a fleet in an empty or a new folder. The same plan makes the same files.
 
     Args:
-        workers: so many clusters at a time, each by a process of its own; 1: one after the other, by this one.
-        told: told of each cluster that is made, in the order of the fleet.
+        workers: so many clusters at a time, each by a process of its own; 1: one after the other, by this one; None: as
+            many as there are processors.
+        told: told of the clusters that are made, and of how many there are.
 
     Raises:
         UsageError: such a fleet cannot be, or the folder has something in it or cannot be written.
+        KelrError: a process was ended.
     """
     plans = cluster_plans(fleet)
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise UsageError(f"{out} is not empty", next_step="name a folder that is not there yet")
-        clusters = []
-        made = (make_cluster(plan, out) for plan in plans) if workers < 2 else side_by_side(plans, out, workers)
-        for truth in made:
-            clusters.append(truth)
-            if told is not None:
-                told(truth)
+        with LocalWorkers(workers, told) as those:
+            clusters = those.do(partial(make_cluster, out=out), plans)
         damages = damage(plans, out) if fleet.damage else ()
     except OSError as error:
         raise UsageError(
@@ -446,83 +436,10 @@ class _Watched:
         return datetime.fromtimestamp(self._cluster.now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-def _write_truth(clusters: list[Truth], damages: tuple[Damage, ...], out: Path) -> None:
+def _write_truth(clusters: Sequence[Truth], damages: tuple[Damage, ...], out: Path) -> None:
     document = {
         "clusters": [truth.document() for truth in clusters],
         "damages": [{"path": one.path, "what": one.what} for one in damages],
     }
     with whole_file(out / TRUTH, "truth", overwrite=False) as file:
         file.write(json.dumps(document, indent=1, sort_keys=True).encode() + os.linesep.encode())
-
-
-# Several clusters at a time, each made by a process of its own.
-#
-# A worker is this interpreter, started anew (see `kelr.sources.disk.processes`): it is told on its stdin which
-# clusters to make, and answers on its stdout.
-
-
-_START = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer);"
-    " from kelr.fleet.generate.making import work; work()"
-)
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def side_by_side(plans: Sequence[ClusterPlan], out: Path, workers: int) -> Iterator[Truth]:
-    """Make clusters; their truths come in order.
-
-    Raises:
-        KelrError: a worker failed.
-        OSError: files cannot be written.
-    """
-    pool = ThreadPoolExecutor(max_workers=min(workers, len(plans)))
-    running = _Running({}, threading.Event())
-    try:
-        yield from pool.map(partial(_made, out=out, running=running), plans)
-    finally:
-        running.over.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in list(running.processes.values()):
-            process.kill()
-
-
-class _Running(NamedTuple):
-    """The workers, which do not outlive whoever waits for them."""
-
-    processes: dict[str, subprocess.Popen[bytes]]
-    over: threading.Event
-
-
-def _made(plan: ClusterPlan, out: Path, running: _Running) -> Truth:
-    told = pickle.dumps(sys.path) + pickle.dumps((plan, out))
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", _START], stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        running.processes[plan.name] = process
-        if running.over.is_set():
-            process.kill()
-        said, complained = process.communicate(told)
-        del running.processes[plan.name]
-    if process.returncode:
-        last = complained.decode(errors="replace").strip().rpartition("\n")[2]
-        raise KelrError(f"the process that made {plan.name} failed: {last}", next_step="try it with --workers 1")
-    answer = pickle.loads(said)
-    if isinstance(answer, OSError):
-        raise answer
-    truth: Truth = answer
-    return truth
-
-
-def work() -> None:
-    """Make the cluster that stdin names: what a worker does."""
-
-    plan, out = pickle.load(sys.stdin.buffer)
-    answer: Truth | OSError
-    try:
-        answer = make_cluster(plan, out)
-    except OSError as error:
-        answer = error
-    sys.stdout.buffer.write(pickle.dumps(answer))

@@ -59,6 +59,7 @@ _NAMES = (
     "payments", "orders", "clicks", "inventory", "telemetry", "search", "fraud", "billing", "shipping", "identity",
     "ledger", "catalog", "media", "risk", "alerts", "pricing",
 )  # fmt: skip
+_STATES_A_WEEK, _STATE_BYTES = 10, 500
 _REGIONS = ("eu-west", "us-east", "ap-south", "eu-north", "us-west")
 
 
@@ -108,6 +109,11 @@ class ClusterPlan:
     @property
     def end_ms(self) -> int:
         return START_MS + self.weeks * WEEK_MS
+
+    @property
+    def size_bytes(self) -> int:
+        """For whoever shares the work out: what takes about as long to read (`kelr.fleet.workers.Task`)."""
+        return (self.states or self.partitions * self.weeks * _STATES_A_WEEK) * _STATE_BYTES
 
 
 def cluster_plans(fleet: FleetPlan) -> tuple[ClusterPlan, ...]:
