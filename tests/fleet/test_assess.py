@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +23,7 @@ from kelr.engine.outages.told import PartitionFate, partition_fate
 from kelr.fleet.assess.assessing import Assessed, Question, assess, assessments, decided_keys, keys_of
 from kelr.fleet.assess.contexts import contexts
 from kelr.fleet.assess.deciding import kind_of_key
-from kelr.fleet.assess.scenarios import Scenario, wanted_scenarios
+from kelr.fleet.assess.scenarios import Scenario, Wanted, wanted_scenarios
 from kelr.fleet.assess.spreading import Spread, spread
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS, ASSESSMENTS, NOW, column_of
 from kelr.fleet.lake import Lake
@@ -61,18 +61,27 @@ class World:
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
     place = tmp_path_factory.mktemp("assess")
-    random = Random(7)
-    lake = Lake(spark, str(place / "lake"))
-    snapshots, rows = {}, []
-    for cluster, listed_by in (("alpha", "DescribeCluster v2"), ("gamma", "Metadata v12")):
-        drawn = some_snapshot(random, cluster, listed_by=listed_by, partitions=32)
-        snapshots[cluster], of_cluster = rows_of_snapshot(drawn, place / f"{cluster}.kelr")
-        rows.append(of_cluster)
-    snapshots["beta"] = as_of_log(some_snapshot(random, "beta", listed_by="DescribeCluster v2", partitions=32))
-    put(lake, *rows, rows_of_log(snapshots["beta"], AT))
     scenarios = place / "scenarios.txt"
     scenarios.write_text(SCENARIOS)
-    wanted = wanted_scenarios(["each-broker,each-rack,each-pair,rack-while-rolling", str(scenarios)])
+    every = ["each-broker,each-rack,each-pair,rack-while-rolling", str(scenarios)]
+    return made(spark, place, Random(7), [""], partitions=32, wanted=wanted_scenarios(every))
+
+
+def made(
+    spark: SparkSession, place: Path, random: Random, fleets: Iterable[str], *, partitions: int, wanted: Wanted
+) -> World:
+    """A lake with some fleets at random, told apart by what their clusters' names end with."""
+    lake = Lake(spark, str(place / "lake"))
+    snapshots, rows = {}, []
+    for fleet in fleets:
+        for name, listed_by in (("alpha", "DescribeCluster v2"), ("gamma", "Metadata v12")):
+            drawn = some_snapshot(random, name + fleet, listed_by=listed_by, partitions=partitions)
+            snapshots[name + fleet], of_cluster = rows_of_snapshot(drawn, place / f"{name}{fleet}.kelr")
+            rows.append(of_cluster)
+        drawn = some_snapshot(random, f"beta{fleet}", listed_by="DescribeCluster v2", partitions=partitions)
+        snapshots[f"beta{fleet}"] = as_of_log(drawn)
+        rows.append(rows_of_log(snapshots[f"beta{fleet}"], AT))
+    put(lake, *rows)
     answer = assess(lake, Question(wanted, RULES, at_us=AT_US))
     found = [row.asDict() for row in lake.read(ASSESSMENTS).collect()]
     by_key = {tuple(row[name] for name in ("cluster", "rules", "scenario", "topic", "partition")): row for row in found}
@@ -152,7 +161,7 @@ def test_now_is_what_explain_says(world: World) -> None:
                 (None, None) if unclean is None else (unclean.elected, unclean.grade)
             )
             assert row["at"].replace(tzinfo=UTC).timestamp() * 1000 == pytest.approx(
-                snapshot.taken_at_ms if cluster != "beta" else AT.timestamp() * 1000
+                AT.timestamp() * 1000 if cluster.startswith("beta") else snapshot.taken_at_ms
             )
 
 
@@ -174,6 +183,23 @@ def test_every_scenario_is_what_whatif_says(world: World) -> None:
                 else:
                     _compare(row, fate)
     assert rows > 3_000
+
+
+@pytest.mark.longer
+def test_a_hundred_fleets_at_random_are_assessed_as_explain_and_whatif_say(spark: SparkSession, tmp_path: Path) -> None:
+    seed = SystemRandom().randrange(1_000_000)
+    print("seed", seed)
+    random, partitions, rows = Random(seed), 0, 0
+    for lake in range(10):
+        place = tmp_path / str(lake)
+        place.mkdir()
+        wanted = wanted_scenarios(["each-broker,each-rack"])
+        some = made(spark, place, random, [f"-{number}" for number in range(10)], partitions=16, wanted=wanted)
+        test_now_is_what_explain_says(some)
+        test_every_scenario_is_what_whatif_says(some)
+        partitions += sum(len(snapshot.partitions) for snapshot in some.snapshots.values())
+        rows += len(some.rows)
+    print(f"{partitions:,} partitions, {rows:,} rows")
 
 
 def sums_of(state: PartitionState) -> tuple[object, ...]:
