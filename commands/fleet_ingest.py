@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.fleet_parts import Conf, Master, Remote, session_if_asked
+from kelr.commands.fleet_parts import Conf, Master, Remote, session_if_asked, settings_of
 from kelr.commands.options import on_this_machine, open_output
 from kelr.commands.rescue_show import local_command, say_next
 from kelr.commands.session import now_ms
@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 
 Inputs = Annotated[
     list[str],
-    typer.Argument(metavar="INPUT", help="Files and folders, as paths or URIs that Spark reaches.", show_default=False),
+    typer.Argument(metavar="INPUT", help="Files and folders, as paths or URIs of stores.", show_default=False),
 ]
 Out = Annotated[str, typer.Option("--out", metavar="LAKE", help="The folder or URI of the lake.")]
 Clusters = Annotated[
@@ -98,6 +98,7 @@ def ingest(
             clusters=given,
             names=names,
             names_of_folders=names_of_folders,
+            settings=settings_of(conf),
             progress=progress,
         )
     output.end_progress()

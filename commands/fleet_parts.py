@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,12 +45,7 @@ def spark_session(
 
     if master is not None and remote is not None:
         raise UsageError("--master and --remote are two ways to Spark", next_step="give one of them")
-    settings = {}
-    for setting in conf or ():
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--conf {setting} is not NAME=VALUE", next_step="such as --conf spark.driver.memory=4g")
-        settings[name] = value
+    settings = settings_of(conf)
     progress = functools.partial(output.progress, what="Spark tasks") if output.stderr.isatty() else None
     try:
         with running_session(master, remote=remote, settings=settings, progress=progress) as session:
@@ -63,18 +58,30 @@ def spark_session(
 def session_if_asked(
     output: Output, master: str | None, remote: str | None, conf: Sequence[str] | None
 ) -> Iterator[SparkSession | None]:
-    """As `spark_session`, if Spark is asked for: by an option, ``spark-submit``, or a session that is there."""
+    """As `spark_session`, if workers of Spark's are asked for: by an option, ``spark-submit``, or a session that is
+    there."""
     from kelr.fleet.session import is_there  # noqa: PLC0415 - as above
 
-    if master is None and remote is None and not conf and not is_there():
+    if master is None and remote is None and not is_there():
         yield None
         return
     with spark_session(output, master, remote, conf) as session:
         yield session
 
 
-def open_lake(spark: SparkSession, place: str) -> Lake:
+def settings_of(conf: Sequence[str] | None) -> dict[str, str]:
+    """What the values of ``--conf`` say."""
+    settings = {}
+    for setting in conf or ():
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--conf {setting} is not NAME=VALUE", next_step="such as --conf spark.driver.memory=4g")
+        settings[name] = value
+    return settings
+
+
+def open_lake(spark: SparkSession | None, place: str, settings: Mapping[str, str] | None = None) -> Lake:
     """A lake that something was written to."""
     from kelr.fleet.lake import Lake  # noqa: PLC0415 - as above
 
-    return Lake(spark, place).exists()
+    return Lake(spark, place, settings).exists()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.fleet_parts import Conf, LakePlace, Master, Remote, open_lake, spark_session
+from kelr.commands.fleet_parts import Conf, LakePlace, open_lake, settings_of
 from kelr.commands.options import on_this_machine, open_output
 from kelr.errors import ExitCode, UnsupportedError, UsageError
 from kelr.view.columns import Json
@@ -31,7 +31,7 @@ Check = Annotated[bool, typer.Option("--check", help="For pipelines: exit with 1
     **on_this_machine(
         {
             ExitCode.FOUND: "--check: there is something to fix",
-            ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing",
+            ExitCode.UNSUPPORTED: "what kelr[fleet] brings along is missing",
         }
     )
 )
@@ -44,15 +44,13 @@ def report(
     top: Top = 10,
     title: Title = None,
     check: Check = False,
-    master: Master = None,
-    remote: Remote = None,
     conf: Conf = None,
 ) -> None:
     """Say what to fix first in a fleet, with figures, plots and commands.
 
     Writes one HTML file that opens offline, the same as Markdown, and the tables
     behind it as CSV. What was not ingested, assessed or summed up is said to be
-    unknown. The lake is only read.
+    unknown. The lake is only read, without Spark.
 
     Examples:
       kelr fleet report --lake lake --out report
@@ -63,17 +61,15 @@ def report(
     wanted = _formats(formats)
     try:
         from kelr.fleet.report.pages import TITLE, report_of  # noqa: PLC0415 - Jinja is of an extra
+        from kelr.fleet.report.sums import figures_of  # noqa: PLC0415 - pyarrow is, too
+        from kelr.fleet.report.written import write_report  # noqa: PLC0415 - as above
     except ImportError as error:
         raise UnsupportedError(
             f"kelr fleet needs more than is installed: {error}", next_step="install it with: pip install 'kelr[fleet]'"
         ) from error
-    with spark_session(output, master, remote, conf) as spark:
-        from kelr.fleet.report.sums import figures_of  # noqa: PLC0415 - PySpark is of an extra
-        from kelr.fleet.report.written import write_report  # noqa: PLC0415 - as above
-
-        opened = open_lake(spark, lake)
-        made = report_of(figures_of(opened), top=top, title=title or TITLE)
-        written = write_report(made, opened, out, wanted)
+    opened = open_lake(None, lake, settings_of(conf))
+    made = report_of(figures_of(opened), top=top, title=title or TITLE)
+    written = write_report(made, opened, out, wanted)
     notes = list(notes_on(len(made.findings), made.chosen.more, [one.what for one in made.figures.missing]))
     paths = [f"{out.rstrip('/')}/{path}" for path in written]
     head: dict[str, Json] = {"lake": made.figures.place, "lake_version": made.figures.version}

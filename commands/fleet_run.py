@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +47,7 @@ def run(ctx: typer.Context, *, config: Config, since: Since = None, check: Check
 
     For cron, Airflow or a Kubernetes CronJob: one line says what came of it, and
     the exit code how it went. Steps with nothing new to do are left out: a second
-    run of the same inputs changes nothing.
+    run of the same inputs changes nothing, and starts no Spark.
 
     Examples:
       kelr fleet run --config fleet.toml
@@ -64,7 +66,8 @@ def run(ctx: typer.Context, *, config: Config, since: Since = None, check: Check
         ) from error
     told = read_config(config)
     settings = [f"{name}={value}" for name, value in told.spark.items()]
-    with spark_session(output, told.master, told.remote, settings) as spark:
+    with ExitStack() as stack:
+        spark = functools.cache(lambda: stack.enter_context(spark_session(output, told.master, told.remote, settings)))
         found = run_all(spark, told, now_ms=now, since_ms=since_ms)
     _show(output, found)
     if found.quarantined:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,12 +18,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from kelr.errors import BadInputError, KelrError, RefusedError
-from kelr.fleet.folder import DataFile
-from kelr.fleet.reached import meant
-from kelr.fleet.tables import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from kelr.fleet.stores import Options, is_local, meant
+from kelr.fleet.tables import DataFile, Table
 
 T = TypeVar("T")
 KEPT_DAYS = 7
@@ -37,7 +33,7 @@ class DeltaTables:
     """The tables below a folder, each in a folder of its name.
 
     Args:
-        place: a path or URI, as `kelr.fleet.folder.Files` has it.
+        place: a path or URI, as `kelr.fleet.files.Files` has it.
         options: what the store's client needs beside what it finds in the environment; see `store_options`.
     """
 
@@ -173,21 +169,28 @@ _OF_HADOOP = {
 """Hadoop's settings by what delta-rs calls them."""
 
 
-def store_options(spark: SparkSession | None, place: str) -> dict[str, str]:
+_PATIENCE = {"max_retries": "2", "retry_timeout": "30s", "connect_timeout": "10s", "timeout": "60s"}
+"""Of its own accord the client asks a host that does not answer for three minutes."""
+Setting = Callable[[str, str | None], str | None]
+"""One of Spark's settings, or else what is given behind its name."""
+
+
+def store_options(setting: Setting, place: str) -> Options:
     """What was said to Spark of the store of a place, as delta-rs takes it."""
-    if spark is None or not place.startswith(("s3:", "s3a:")):
-        return {}
-    found = {}
-    for name, option in _OF_HADOOP.items():
-        value = spark.conf.get(f"spark.hadoop.{name}", None)
-        if value:
-            found[option] = value
-    endpoint = found.get("aws_endpoint")
-    if endpoint and "://" not in endpoint:
-        plain = spark.conf.get("spark.hadoop.fs.s3a.connection.ssl.enabled", "true") == "false"
-        endpoint = found["aws_endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
-    if endpoint and endpoint.startswith("http:"):
-        found["aws_allow_http"] = "true"
-    if spark.conf.get("spark.hadoop.fs.s3a.path.style.access", "false") != "true" and not endpoint:
-        found["aws_virtual_hosted_style_request"] = "true"
-    return found
+    if is_local(place):
+        return ()
+    found = dict(_PATIENCE)
+    if place.startswith(("s3:", "s3a:")):
+        for name, option in _OF_HADOOP.items():
+            value = setting(f"spark.hadoop.{name}", None)
+            if value:
+                found[option] = value
+        endpoint = found.get("aws_endpoint")
+        if endpoint and "://" not in endpoint:
+            plain = setting("spark.hadoop.fs.s3a.connection.ssl.enabled", "true") == "false"
+            endpoint = found["aws_endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
+        if endpoint and endpoint.startswith("http:"):
+            found["aws_allow_http"] = "true"
+        if setting("spark.hadoop.fs.s3a.path.style.access", "false") != "true" and not endpoint:
+            found["aws_virtual_hosted_style_request"] = "true"
+    return tuple(sorted(found.items()))

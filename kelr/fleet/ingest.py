@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError
-from kelr.fleet.delta import store_options
 from kelr.fleet.files import files_at
 from kelr.fleet.inputs import QUARANTINED, WHAT, Input, Owners, list_inputs, still_there
 from kelr.fleet.lake import Lake
@@ -19,19 +18,18 @@ from kelr.fleet.laying import spans_until
 from kelr.fleet.manifest import keep_told, read_manifest, read_told, write_manifest
 from kelr.fleet.merging import ClusterWork, Outcome, merge
 from kelr.fleet.planning import LogFiles, LogWork, Told, Work, in_order, plan_log, plan_seen
-from kelr.fleet.reached import meant
 from kelr.fleet.readers import Look, look
 from kelr.fleet.reading import ClusterInputs
 from kelr.fleet.row_batches import TABLES
-from kelr.fleet.stores import Options
-from kelr.fleet.tables import STATES
+from kelr.fleet.stores import Listed, meant
+from kelr.fleet.tables import STATES, DataFile
 from kelr.fleet.workers import Workers, workers_of
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kelr.fleet.folder import DataFile, Files, Listed
+    from kelr.fleet.files import Files
     from kelr.fleet.lake import Changes
 
 
@@ -44,19 +42,21 @@ def ingest(
     clusters: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
     names_of_folders: bool = False,
+    settings: Mapping[str, str] | None = None,
     workers: Workers | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> IngestSummary:
     """Take what is new among the inputs into a lake; all of it appears at once, or nothing.
 
     Args:
-        spark: None: no session is needed for what is on this machine.
-        inputs: files and folders, as paths or URIs that Spark reaches.
+        spark: None: processes of this machine do it.
+        inputs: files and folders, as paths or URIs of stores.
         lake: the folder or URI of the lake; it is made if there is none.
         now_ms: the time of this run, in milliseconds since 1970.
         clusters: cluster ids by the beginning of paths, for files beside which nothing says it.
         names: what clusters are to be called, by their ids.
         names_of_folders: call the others as the folder of an input that each has for itself (`names_by_folder`).
+        settings: Spark's of stores, where there is no session.
         workers: who does it, if not `workers_of` the session.
         progress: told of the clusters that are done, and of how many there are, by processes of this machine.
 
@@ -65,19 +65,18 @@ def ingest(
         UsageError: no input was given.
         RefusedError: another run is changing the lake.
     """
-    opened = Lake(spark, lake)
+    opened = Lake(spark, lake, settings)
     with (
         opened.changing("ingest") as changes,
         nullcontext(workers) if workers else workers_of(spark, progress) as those,
     ):
-        run = _Run(spark, opened, changes, those, now_ms, names_of_folders)
+        run = _Run(opened, changes, those, now_ms, names_of_folders)
         summary = run.take(inputs, Owners(run.files, clusters or {}), names or {})
     return replace(summary, version=opened.version.number)
 
 
 @dataclass
 class _Run:
-    spark: SparkSession | None
     lake: Lake
     changes: Changes
     workers: Workers
@@ -117,7 +116,7 @@ class _Run:
         return summary
 
     def _looked_at(self, listed: Sequence[Listed]) -> list[Input]:
-        asked = [Look(one.path, one.size_bytes, self._options(one.path)) for one in listed]
+        asked = [Look(one.path, one.size_bytes, self.lake.options(one.path)) for one in listed]
         new = []
         for one, (looked, error) in zip(listed, self.workers.do(look, asked), strict=True):
             if looked is None:
@@ -131,11 +130,7 @@ class _Run:
 
     def files(self, place: str) -> Files:
         """The folder at a path or URI."""
-        return files_at(place, self.spark)
-
-    def _options(self, place: str) -> Options:
-        """What a worker has to know to open files there."""
-        return tuple(sorted(store_options(self.spark, place).items()))
+        return files_at(place, self.lake.options(place))
 
     def _check_readable(self, new: Sequence[Input], known: int) -> None:
         if new and not known and not any(one.cluster is not None and one.looked and not _useless(one) for one in new):
@@ -195,9 +190,9 @@ class _Run:
         size_bytes = sum(one.size_bytes for one in seen) + (0 if log is None else log.size_bytes)
         place = next((one.path for one in pieces), "") or next(iter(paths), "")
         return ClusterWork(
-            ClusterInputs(cluster, pieces, paths, self._options(place)),
+            ClusterInputs(cluster, pieces, paths, self.lake.options(place)),
             self.lake.place.rstrip("/"),
-            self._options(self.lake.place),
+            self.lake.options(self.lake.place),
             self._known.get(cluster, {}),
             goes_on=log is not None and log.goes_on_from is not None,
             anew=log is not None and log.anew,

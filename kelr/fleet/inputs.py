@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from kelr.errors import BadInputError, NotAuthorizedError, UsageError
-from kelr.fleet.files import LocalFiles
-from kelr.fleet.folder import Files, Listed
+from kelr.fleet.files import Files, LocalFiles
 from kelr.fleet.looking import CHECKPOINT, SEGMENT, UNKNOWN, Looked
-from kelr.fleet.stores import is_local
+from kelr.fleet.stores import Listed, is_local
 from kelr.sources.disk.files import GarbledError, MetaProperties, meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, METADATA_TOPIC, replica_name, segment_base
 from kelr.sources.metadata_log.pieces import is_piece

@@ -11,7 +11,6 @@ out.
 
 from __future__ import annotations
 
-import io
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from kelr import __version__
 from kelr.errors import BadInputError
-from kelr.fleet.delta import NO_TABLE, DeltaTables, store_options
+from kelr.fleet.delta import NO_TABLE, DeltaTables, Setting, store_options
 from kelr.fleet.files import files_at
-from kelr.fleet.folder import DataFile, relative
-from kelr.fleet.reached import not_written
-from kelr.fleet.tables import RUNS, WRITE, Table, arrow_schema
+from kelr.fleet.stores import Options, file_system, not_written
+from kelr.fleet.tables import RUNS, WRITE, DataFile, Table, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,16 +62,18 @@ class Lake:
     """A lake on some file system. Tables are those of its newest run when it was opened, or `refresh`ed.
 
     Args:
-        spark: None: nothing is read or written by Spark, and the lake is on this machine.
+        spark: None: nothing is read or written by Spark.
+        settings: Spark's, where there is no session; of stores.
 
     Raises:
         BadInputError: what is there is of another format, or damaged.
     """
 
-    def __init__(self, spark: SparkSession | None, place: str) -> None:
+    def __init__(self, spark: SparkSession | None, place: str, settings: Mapping[str, str] | None = None) -> None:
         self._spark = spark
-        self.files = files_at(place, spark)
-        self._delta = DeltaTables(self.place, store_options(spark, self.place))
+        self._setting: Setting = (settings or {}).get if spark is None else spark.conf.get
+        self.files = files_at(place, self.options(place))
+        self._delta = DeltaTables(self.place, dict(self.options(place)))
         self._listed: dict[tuple[str, int], frozenset[DataFile]] = {}
         self._head = NO_TABLE
         """The version of `runs`, which the next one is to follow."""
@@ -82,6 +83,10 @@ class Lake:
     @property
     def place(self) -> str:
         return self.files.place
+
+    def options(self, place: str) -> Options:
+        """What the client of a store has to know to open files there."""
+        return store_options(self._setting, place)
 
     @property
     def spark(self) -> SparkSession:
@@ -141,9 +146,13 @@ class Lake:
         """A table; its folders are its last columns, and filters on them leave out what they need not read."""
         return self._frame(table, self.files_of(table))
 
+    def dataset(self, table: Table) -> ds.Dataset:
+        """A table as pyarrow reads it, without Spark."""
+        return self._dataset(table, self.files_of(table))
+
     def rows(self, table: Table) -> list[dict[str, Any]]:
         """A small table, read without Spark. Times are UTC."""
-        return [row for file in sorted(self.files_of(table), key=_path) for row in self._content(table, file)]
+        return self._rows(table, self.files_of(table))
 
     @contextmanager
     def changing(self, command: str = "") -> Iterator[Changes]:
@@ -203,17 +212,13 @@ class Lake:
 
     # Files.
 
-    def relative(self, path: str) -> str:
-        """A path that a listing gave, relative to the lake."""
-        return relative(self.place, path)
-
     def put(self, table: Table, rows: Sequence[Mapping[str, Any]], name: str) -> DataFile:
         """A file of a few rows of a table without partitions; it belongs to it when it is committed."""
         assert not table.partitions
-        written = io.BytesIO()
+        written = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_pylist(list(rows), arrow_schema(table)), written)
-        content = written.getvalue()
-        self.files.write(f"{table.name}/{name}.parquet", content)
+        content = written.getvalue().to_pybytes()
+        self.files.write(f"{table.name}/{name}.parquet", [content])
         return DataFile(f"{name}.parquet", len(content), time.time_ns() // 1_000_000, {})
 
     def write(self, table: Table, rows: DataFrame) -> list[DataFile]:
@@ -232,19 +237,33 @@ class Lake:
         return [
             DataFile(path, listed.size_bytes, listed.modified_ms, _values(table, path))
             for listed in self.files.list(below)
-            if (path := self.relative(listed.path).removeprefix(f"{table.name}/")).endswith(".parquet")
+            if (path := listed.path.removeprefix(f"{self.place.rstrip('/')}/{table.name}/")).endswith(".parquet")
         ]
 
-    def _content(self, table: Table, file: DataFile) -> list[dict[str, Any]]:
-        content = self.files.read(f"{table.name}/{file.path}")
+    def _dataset(self, table: Table, files: Collection[DataFile]) -> ds.Dataset:
+        schema = arrow_schema(table)
+        if not files:
+            return ds.dataset(schema.empty_table())
+        system, root = file_system(f"{self.place.rstrip('/')}/{table.name}", self.options(self.place))
+        folders = pa.schema([pa.field(WRITE, pa.string()), *(schema.field(name) for name in table.partitions)])
+        return ds.dataset(
+            [f"{root}/{path}" for path in sorted(map(_path, files))],
+            schema=schema,
+            format="parquet",
+            filesystem=system,
+            partitioning=ds.partitioning(folders, flavor="hive") if table.partitions else None,
+            partition_base_dir=root,
+        )
+
+    def _rows(self, table: Table, files: Collection[DataFile]) -> list[dict[str, Any]]:
         try:
-            rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).cast(arrow_schema(table)).to_pylist()
+            rows: list[dict[str, Any]] = self._dataset(table, files).to_table().to_pylist()
         except (pa.ArrowException, ValueError) as error:
-            raise BadInputError(f"{self.place}/{table.name}/{file.path} is damaged: {error}") from error
+            raise BadInputError(f"{self.place}/{table.name} is damaged: {error}") from error
         return rows
 
     def _run(self, file: DataFile) -> Version:
-        (row,) = self._content(RUNS, file)
+        (row,) = self._rows(RUNS, [file])
         return Version(
             row["number"],
             _ms(row["at"]),

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kelr.fleet.folder import DataFile
 from kelr.fleet.reading import ClusterInputs, Read, read
 from kelr.fleet.row_batches import OPEN, STATE_COLUMNS, Ends, there, with_ends
 from kelr.fleet.stakes import ELECTED, FIGURES, LEVELS, LOGS, Stakes
@@ -36,6 +35,7 @@ from kelr.fleet.tables import (
     QUARANTINED_ROWS,
     STATES,
     WRITE,
+    DataFile,
     Table,
     arrow_schema,
 )

@@ -21,11 +21,13 @@ from kelr.fleet.assess.tables import ASSESSMENT_SUMS
 from kelr.fleet.exposure.run import expose
 from kelr.fleet.exposure.tables import EXPOSURE
 from kelr.fleet.exposure.wanted import Wanted
+from kelr.fleet.files import files_at
 from kelr.fleet.ingest import ingest
 from kelr.fleet.lake import Lake
 from kelr.fleet.report.pages import TITLE, report_of
 from kelr.fleet.report.sums import figures_of, is_older
 from kelr.fleet.report.written import CSV, HTML, MARKDOWN, write_report
+from kelr.fleet.session import is_there
 from kelr.fleet.tables import TRENDS, Table
 from kelr.model.fleet import ClusterTrend, FleetRun, TroubleCounts
 
@@ -101,54 +103,59 @@ def read_config(path: Path) -> RunConfig:
     )
 
 
-def run(spark: SparkSession, config: RunConfig, *, now_ms: int, since_ms: int | None = None) -> FleetRun:
+def run(spark: Callable[[], SparkSession], config: RunConfig, *, now_ms: int, since_ms: int | None = None) -> FleetRun:
     """Do what there is to do.
 
     Args:
+        spark: gives the session, which is asked for where a step needs it: assess, exposure, and ingest by the workers
+            of a cluster.
         since_ms: with which earlier run the newest is compared: the last one that had ended then.
 
     Raises:
         BadInputError: an input is not there, nothing can be read, or there is no run to compare with.
         RefusedError: another run has changed the lake meanwhile; what this one had done before stays.
     """
+    on_cluster = config.master is not None or config.remote is not None or is_there()
     taken = ingest(
-        spark,
+        spark() if on_cluster else None,
         config.inputs,
         config.lake,
         now_ms=now_ms,
         clusters=config.clusters,
         names=config.names,
         names_of_folders=config.names_of_folders,
+        settings=config.spark,
     )
-    lake = Lake(spark, config.lake).exists()
+    lake = Lake(None, config.lake, config.spark).exists()
     done = ["ingest"] if taken.changed else []
     since = None if config.exposure_days is None else now_ms - config.exposure_days * _DAY_MS
-    steps: Sequence[tuple[str, object, Table, Callable[[str], object]]] = (
+    steps: Sequence[tuple[str, object, Table, Callable[[Lake, str], object]]] = (
         (
             "assess",
             config.scenarios,
             ASSESSMENT_SUMS,
-            lambda command: assess(lake, Question(wanted_scenarios(config.scenarios)), command=command),
+            lambda lake, command: assess(lake, Question(wanted_scenarios(config.scenarios)), command=command),
         ),
         (
             "exposure",
             config.exposure_days,
             EXPOSURE,
-            lambda command: expose(lake, Wanted(since_ms=since), command=command),
+            lambda lake, command: expose(lake, Wanted(since_ms=since), command=command),
         ),
     )
     for name, settings, table, do in steps:
         command = f"{name} {json.dumps(settings)}"
         if is_older(lake, table) or lake.command_of(table) != command:
-            do(command)
+            do(Lake(spark(), config.lake), command)
+            lake.refresh()
             done.append(name)
     figures = figures_of(lake)
     if done:
         _keep(lake, figures)
     report = report_of(figures, top=config.top, title=config.title)
     written: tuple[str, ...] = ()
-    if config.report is not None and (done or not Path(config.report, "report.html").exists()):
-        place = config.report.rstrip("/")
+    place = (config.report or "").rstrip("/")
+    if place and (done or not any(files_at(place, lake.options(place)).list("report.html"))):
         written = tuple(f"{place}/{path}" for path in write_report(report, lake, place, {HTML, MARKDOWN, CSV}))
         done.append("report")
     compared = None if since_ms is None else _as_of(lake, since_ms)

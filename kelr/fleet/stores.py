@@ -1,6 +1,6 @@
 """Files that workers open by themselves: on this machine, or in a store, through the client that delta-rs has for it.
 
-Everything here raises OSError where a file cannot be read or written.
+Everything here raises OSError where a file cannot be read or written; `meant` says what it means in plain words.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.fs
 
-from kelr.fleet.folder import Listed
+from kelr.errors import AuthenticationError, BadInputError, ConnectError, KelrError, NotAuthorizedError
 from kelr.sources.metadata_log.pieces import FileBytes, Holder
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ _CHUNK_BYTES = 16 * 1024 * 1024
 
 Options = tuple[tuple[str, str], ...]
 """What a store's client needs beside what it finds in the environment (`kelr.fleet.delta.store_options`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file."""
+
+    path: str
+    """As Spark takes it."""
+    size_bytes: int
+    modified_ms: int
 
 
 def is_local(path: str) -> bool:
@@ -93,11 +104,18 @@ def listed(place: str, options: Options) -> Iterator[Listed]:
             yield Listed(root + one.path, one.size, (one.mtime_ns or 0) // 1_000_000)
 
 
-def delete(path: str, options: Options) -> None:
-    """Delete a file of a store; it is well if there is none."""
-    handler, name = _client(path, options)
-    with suppress(FileNotFoundError):
-        handler.delete_file(name)
+def ask(place: str, options: Options) -> None:
+    """Ask a store whether there is anything at a place."""
+    handler, name = _client(place, options)
+    pyarrow.fs.PyFileSystem(handler).get_file_info(name or "/")
+
+
+def file_system(place: str, options: Options) -> tuple[pyarrow.fs.FileSystem, str]:
+    """The file system of a folder, as pyarrow takes it, and the folder in it."""
+    if is_local(place):
+        return pyarrow.fs.LocalFileSystem(), place
+    handler, name = _client(place, options)
+    return pyarrow.fs.PyFileSystem(handler), name
 
 
 @cache
@@ -110,8 +128,7 @@ def _client_of(root: str, options: Options) -> DeltaStorageHandler:
 def _client(path: str, options: Options) -> tuple[DeltaStorageHandler, str]:
     found = _REMOTE.fullmatch(path)
     assert found is not None
-    root = found[1] + "/" if found[1].endswith("//") else found[1]
-    return _client_of(root, options), found[2].rstrip("/")
+    return _client_of(found[1] + "/" if found[1].endswith("//") else found[1], options), found[2].rstrip("/")
 
 
 class _StoreBytes:
@@ -142,6 +159,10 @@ class _StoreFile:
         self._size += len(content)
         return len(content)
 
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        for part in parts:
+            self.write(part)
+
     def tell(self) -> int:
         return self._size
 
@@ -158,3 +179,77 @@ class _StoreFile:
         self.closed = True
         if kind is None:
             self._stream.close()
+
+
+# What the errors of stores mean: delta-rs's client tells them in lines, Spark by Java's exceptions.
+
+
+_NO_BUCKET = ("UnknownStoreException", "NoSuchBucket")
+_CREDENTIALS = (
+    *("NoAuthWithAWSException", "NoAwsCredentialsException", "CredentialInitializationException"),
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "Unable to load credentials"),
+    *("GSSException", "LoginException", "KerberosAuthException", "authentication is not enabled"),
+    *("GSSAPI", "an error occurred while loading credentials"),
+)
+_DENIED = ("AccessControlException", "AccessDeniedException", "AccessDenied", "Permission denied", "Status Code: 403")
+_SILENT = (
+    *("UnknownHostException", "ConnectException", "ConnectTimeoutException", "SocketTimeoutException"),
+    *("NoRouteToHostException", "ApiCallTimeoutException", "HttpHostConnectException", "Connection refused"),
+    *("StandbyException", "Unable to execute HTTP request", "HttpConnectTimeoutException"),
+    *("error sending request", "failed to lookup address"),
+)
+_UNKNOWN = ("Unknown scheme", "No object store", "No FileSystem for scheme", "ClassNotFoundException")
+_NO_ROOM = ("Mkdirs failed", "ParentNotDirectory", "No space left", "QuotaExceeded")
+SETTINGS = "check its address and its settings: --conf spark.hadoop.NAME=VALUE passes one on"
+_DRAWN = re.compile(r"\x1b\[\d*m|\u21b3")
+"""By which delta-rs shows that one line is the cause of the one above."""
+_ANSWER = re.compile(r"<Code>(\w+)</Code><Message>([^<]*)")
+"""What S3 answers, in that."""
+_MOST_CAUSES = 10
+
+
+def meant(error: Exception, place: str, what: str) -> KelrError:
+    """What a store's error means.
+
+    Args:
+        what: happened for want of a better word, such as "cannot be read".
+    """
+    causes = _causes(error)
+    if said := _said(causes, _NO_BUCKET):
+        return BadInputError(f"{place}: there is no such bucket: {said}", next_step="make it, or check its name")
+    if said := _said(causes, _CREDENTIALS):
+        return AuthenticationError(f"{place}: the credentials are not taken: {said}", next_step=SETTINGS)
+    if said := _said(causes, _DENIED):
+        return NotAuthorizedError(
+            f"{place} {what}: it is denied: {said}", next_step="check the credentials, and what they may do there"
+        )
+    if said := _said(causes, _SILENT):
+        return ConnectError(f"{place} cannot be reached: {said}", next_step=SETTINGS)
+    return BadInputError(f"{place} {what}: {_said(causes, ('',))}")
+
+
+def not_written(error: Exception, place: str) -> KelrError | None:
+    """What it means that Spark did not write rows; None where the place has no part in it."""
+    words = (*_NO_BUCKET, *_CREDENTIALS, *_DENIED, *_NO_ROOM, *_UNKNOWN)
+    return meant(error, place, "cannot be written") if _said(_causes(error), words) else None
+
+
+def _said(causes: Sequence[str], words: tuple[str, ...]) -> str | None:
+    """The first line in which one of these words is."""
+    return next((line for line in causes if any(word in line for word in words)), None)
+
+
+def _causes(error: Exception) -> list[str]:
+    """Classes and words of an error of Java's, and of its causes, by lines; of delta-rs all in one."""
+    java = getattr(error, "java_exception", None)
+    said = [str(error)] if java is None else []
+    while java is not None and len(said) < _MOST_CAUSES:
+        name, words = str(java.getClass().getName()), java.getMessage()
+        said.append(name if words is None else f"{name.rpartition('.')[2]}: {words}")
+        java = java.getCause()
+    lines = [line.strip() for one in said for line in _DRAWN.sub("", one).splitlines()]
+    found = [line for line in lines if line and not line.startswith("at ")] or [type(error).__name__]
+    if not _DRAWN.search("".join(said)):
+        return found
+    answer = _ANSWER.search("".join(found))
+    return [": ".join(found) if answer is None else f"{answer[1]}: {answer[2]}"]

@@ -6,6 +6,7 @@ that is null is not known, which is not the same as an empty one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -33,6 +34,18 @@ _LINEAGE = ArrayType(StructType([StructField("epoch", _INT, False), StructField(
 _NUMBERS = MapType(StringType(), LongType(), valueContainsNull=False)
 _NAMES = MapType(StringType(), StringType(), valueContainsNull=False)
 _LEVELS = MapType(StringType(), IntegerType(), valueContainsNull=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a table."""
+
+    path: str
+    """Relative to the table, as the file system has it."""
+    size_bytes: int = field(compare=False)
+    modified_ms: int = field(compare=False)
+    values: Mapping[str, str | None] = field(compare=False)
+    """Of the partition columns, as text."""
 
 
 WRITE = "write"

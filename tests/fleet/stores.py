@@ -1,4 +1,4 @@
-"""File systems of Spark's to run the pipeline on: an HDFS of this machine's own, and whatever else is given."""
+"""File systems to run the pipeline on: an HDFS of this machine's own, and whatever else is given."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STARTED_WITHIN_S = 180
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A folder on a file system that Spark reaches."""
+    """A folder on a file system that Spark and delta-rs reach."""
 
     place: str
     conf: tuple[str, ...] = ()

@@ -17,9 +17,9 @@ from pyspark.sql.types import IntegerType, StringType
 
 from kelr.errors import BadInputError, RefusedError
 from kelr.fleet import lake as lakes
-from kelr.fleet.delta import NO_TABLE, DataFile, DeltaTables
+from kelr.fleet.delta import NO_TABLE, DeltaTables
 from kelr.fleet.lake import Lake
-from kelr.fleet.tables import RUNS, table
+from kelr.fleet.tables import RUNS, DataFile, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -215,7 +215,7 @@ def test_what_is_damaged_is_named(spark: SparkSession, lake: Lake) -> None:
     (file,) = Path(lake.place, "runs").glob("*.parquet")
     kept = file.read_bytes()
     file.write_bytes(b"PAR1")
-    with pytest.raises(BadInputError, match=r"runs/00000001-.*parquet is damaged"):
+    with pytest.raises(BadInputError, match=r"runs is damaged: .*runs/00000001-.*parquet"):
         Lake(spark, lake.place)
     file.write_bytes(kept)
     log = Path(lake.place, "runs/_delta_log/00000000000000000001.json")

@@ -1,4 +1,4 @@
-"""`kelr fleet report` on a lake: the sums that Spark makes, the files that it writes, and the command."""
+"""`kelr fleet report` on a lake: the sums, the files that it writes, and the command."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow
+import pyarrow.compute as pc
+import pyarrow.dataset
 import pytest
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from kelr.commands.main import main
 from kelr.errors import BadInputError
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS
-from kelr.fleet.delta import DataFile
 from kelr.fleet.exposure.tables import EXPOSURE, RISKY_SETTINGS, UNCLEAN_ELECTIONS, UNCLEAN_RESTARTS
 from kelr.fleet.lake import Lake, Version
 from kelr.fleet.report import written
@@ -36,7 +35,15 @@ from kelr.fleet.report.figures import (
 from kelr.fleet.report.pages import report_of
 from kelr.fleet.report.sums import clusters, figures_of, newest_states
 from kelr.fleet.report.written import write_report
-from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, INPUTS, PARTITION_STATES, Table
+from kelr.fleet.tables import (
+    BROKER_EVENTS,
+    CLUSTER_EVENTS,
+    INPUTS,
+    PARTITION_STATES,
+    DataFile,
+    Table,
+    arrow_schema,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,11 +53,14 @@ DAY = NOON.date()
 MONDAY = date(2026, 11, 9)
 
 
+def content(table: Table, given: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
+    """Rows of which what is not given is not known."""
+    return pyarrow.Table.from_pylist([{"date": DAY, **row} for row in given], schema=arrow_schema(table))
+
+
 def rows(spark: SparkSession, table: Table, given: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Rows of which what is not given is not known; by Arrow, so that no Python worker has to bring them."""
-    filled = [{"date": DAY, **row} for row in given]
-    content = pyarrow.Table.from_pylist(filled, schema=to_arrow_schema(table.schema, timezone="UTC"))
-    return spark.createDataFrame(content, table.schema)
+    """The same for Spark; by Arrow, so that no Python worker has to bring them."""
+    return spark.createDataFrame(content(table, given), table.schema)
 
 
 def state(cluster: str, topic: str, partition: int, **more: Any) -> dict[str, Any]:
@@ -117,38 +127,27 @@ def exposed(name: str, dimension: str, trouble: str, seconds: float, week: date 
 
 
 class InMemory:
-    """Stands for a lake whose tables need not be written first: that takes Spark longer than all the sums."""
+    """Stands for a lake whose tables need not be written first."""
 
-    def __init__(self, spark: SparkSession, given: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None:
-        self.spark, self.place = spark, "lake"
-        self._frames = {table.name: rows(spark, table, content) for table, content in given.items()}
-        self.version = Version(3, 1_000, tables=dict.fromkeys(self._frames, 1), clusters={"a": "payments"})
+    place = "lake"
+
+    def __init__(self, given: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None:
+        self._tables = {table.name: content(table, some) for table, some in given.items()}
+        self.version = Version(3, 1_000, tables=dict.fromkeys(self._tables, 1), clusters={"a": "payments"})
 
     def files_of(self, table: Table) -> frozenset[DataFile]:
-        return frozenset({DataFile("part-0.parquet", 1, 0, {})} if table.name in self._frames else ())
+        return frozenset({DataFile("part-0.parquet", 1, 0, {})} if table.name in self._tables else ())
 
-    def read(self, table: Table) -> DataFrame:
-        return self._frames[table.name]
+    def dataset(self, table: Table) -> pyarrow.dataset.Dataset:
+        return pyarrow.dataset.dataset(self._tables[table.name])
 
-
-@pytest.fixture(scope="module", autouse=True)
-def for_few_rows(spark: SparkSession) -> Iterator[None]:
-    """Settings by which Spark does not compile queries that have ten rows to look at."""
-    settings = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    def options(self, place: str) -> tuple[()]:
+        del place
+        return ()
 
 
 @pytest.fixture(scope="module")
-def full(spark: SparkSession) -> Lake:
+def full() -> Lake:
     """What every step has written to."""
     given: dict[Table, Iterable[Mapping[str, Any]]] = {
         PARTITION_STATES: STATES,
@@ -202,7 +201,7 @@ def full(spark: SparkSession) -> Lake:
         ),
     }
     given[INPUTS] = ({"path": "x", "cluster": "a", "status": status} for status in ("ingested", "quarantined"))
-    return cast("Lake", InMemory(spark, given))
+    return cast("Lake", InMemory(given))
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +256,7 @@ def test_what_failures_would_do_by_the_rules_that_the_cluster_runs(figures: Figu
         "broker 2 killed",
         "now",
     ]
-    assert len(figures.scenarios) <= 2 * 5 + 1, "what comes to the driver does not grow with the scenarios"
+    assert len(figures.scenarios) <= 2 * 5 + 1, "what is kept does not grow with the scenarios"
     killed = next(one for one in figures.scenarios if one.may_lose)
     assert (killed.uncertain, killed.worst_topics, killed.happens) == (1, ("t",), "broker 1 killed!")
 
@@ -276,12 +275,8 @@ def test_everything_behind_it_is_written_as_csv(
         *("leaderless_partitions", "quarantined_inputs", "assessment_sums", "exposure", "unclean_elections"),
         *("unclean_restarts", "risky_settings"),
     }
-    evil = behind["leaderless_partitions"].rows.withColumns(
-        {"topic": fn.lit("-1+1"), "cause": fn.lit("=1+1"), "certainty": fn.lit("@SUM(1)"), "source": fn.lit("a=1")}
-    )
-    formulas = written.Behind("formulas", evil, ("partition",))
     monkeypatch.setattr(
-        written, "tables_behind", lambda *_: [behind["assessment_sums"], behind["leaderless_partitions"], formulas]
+        written, "tables_behind", lambda *_: [behind["assessment_sums"], behind["leaderless_partitions"]]
     )
     paths = write_report(report, full, str(tmp_path), {"html", "md", "csv"})
     assert set(paths) == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
@@ -295,27 +290,40 @@ def test_everything_behind_it_is_written_as_csv(
         ("2", "3", "", ""),
     ]
     assert leaderless[0]["valid_from"] == "2026-11-10T12:00:00.000Z"
+
+
+def test_no_spreadsheet_computes_what_somebody_named(
+    figures: Figures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = state("a", "-1+1", 0, cause="=1+1", certainty="@SUM(1)", source="a=1", isr=[])
+    lake = cast("Lake", InMemory({PARTITION_STATES: [evil]}))
+    monkeypatch.setattr(written, "tables_behind", lambda *_: [written.Behind("formulas", PARTITION_STATES)])
+    write_report(report_of(figures), lake, str(tmp_path), {"csv"})
     with (tmp_path / "csv" / "formulas.csv").open(newline="") as file:
-        row = next(csv.DictReader(file))
+        (row,) = csv.DictReader(file)
     assert (row["topic"], row["cause"], row["certainty"], row["source"]) == ("'-1+1", "'=1+1", "'@SUM(1)", "a=1")
-    assert (row["isr"], row["from_offset"]) == ("-", leaderless[0]["from_offset"])
+    assert (row["isr"], row["from_offset"], row["leader"]) == ("-", "", "1")
 
 
-def test_a_large_table_is_a_folder_of_parts_and_nothing_old_stays(
+def test_a_large_table_is_not_sorted(
     full: Lake, figures: Figures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = report_of(figures)
-    only = [one for one in written.tables_behind(report, full) if one.name == "exposure"]
+    def written_names() -> list[str]:
+        write_report(report_of(figures), full, str(tmp_path), {"csv"})
+        with (tmp_path / "csv" / "risky_settings.csv").open(newline="") as file:
+            return [row["partitions"] for row in csv.DictReader(file)]
+
+    before = written_names()
+    assert before == sorted(before)
+    backwards = {RISKY_SETTINGS: [{"cluster": "a", "name": name, "partitions": 1} for name in ("b", "a")]}
+    lake = cast("Lake", InMemory(backwards))
+    only = [written.Behind("risky_settings", RISKY_SETTINGS)]
     monkeypatch.setattr(written, "tables_behind", lambda *_: only)
-    write_report(report, full, str(tmp_path), {"csv"})
-    assert (tmp_path / "csv" / "exposure.csv").read_text().count("\n") == 12
-    (tmp_path / "csv" / "mine.csv").write_text("not kelr's")
-    monkeypatch.setattr(written, "SMALL", 3)
-    assert "csv/exposure/" in write_report(report, full, str(tmp_path), {"csv"})
-    assert not (tmp_path / "csv" / "exposure.csv").exists()
-    parts = sorted((tmp_path / "csv" / "exposure").glob("part-*.csv"))
-    assert sum(len(part.read_text().splitlines()) - 1 for part in parts) == 11
-    assert (tmp_path / "csv" / "mine.csv").exists()
+    for small, names in ((2, ["a", "b"]), (1, ["b", "a"])):
+        monkeypatch.setattr(written, "SMALL", small)
+        write_report(report_of(figures), lake, str(tmp_path), {"csv"})
+        with (tmp_path / "csv" / "risky_settings.csv").open(newline="") as file:
+            assert [row["name"] for row in csv.DictReader(file)] == names
 
 
 def test_a_place_that_cannot_be_written(full: Lake, figures: Figures, tmp_path: Path) -> None:
@@ -354,12 +362,17 @@ def test_what_is_older_than_its_ground_or_of_another_moment_is_said(spark: Spark
     assert figures_of(filled).scenarios == ()
 
 
-def test_only_what_is_asked_for_is_read(filled: Lake) -> None:
-    frame = newest_states(filled, ["a"]).where("cluster = 'a'").select("topic")
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert "PartitionFilters: [isnotnull(cluster" in plan
-    assert "PushedFilters: [EqualTo(source,log), IsNull(valid_to)]" in plan
-    assert "BatchEvalPython" not in plan
+def test_only_what_is_asked_for_is_read(spark: SparkSession, filled: Lake) -> None:
+    """Folders of other clusters are left out by their names, and files in which nothing is open by what they say."""
+    ended = [state("a", "t", 7, valid_to=NOON, date=MONDAY)]
+    with filled.changing() as changes:
+        changes.append(PARTITION_STATES, rows(spark, PARTITION_STATES, ended))
+    where = newest_states(filled, ["a"]) & (pc.field("cluster") == "a")
+    files = list(filled.dataset(PARTITION_STATES).get_fragments(filter=where))
+    assert len(filled.files_of(PARTITION_STATES)) == 3
+    still = pc.field("valid_to").is_null()
+    assert [len(file.split_by_row_group(still)) for file in sorted(files, key=lambda one: "-09" in one.path)] == [1, 0]
+    assert all("cluster=a" in file.path for file in files)
 
 
 def test_the_command_says_what_is_missing_too(filled: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,6 +120,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_from_files_to_the_report(world: World, tmp_path: Path) -> None:
     place, here = world.store.place, str(tmp_path / "lake")
     first, *_ = world.clusters()
+    told = [word for one in world.store.conf for word in ("--conf", one)]
     takes = ("fleet", "ingest", f"{place}/in", "--out", f"{place}/lake", "--names-of-folders")
     *_, some = world.do(
         [
@@ -140,9 +141,9 @@ def test_from_files_to_the_report(world: World, tmp_path: Path) -> None:
             ("run", *takes),
             ("run", "fleet", "assess", "--lake", f"{place}/lake", "--scenarios", "now,each-broker"),
             ("run", "fleet", "exposure", "--lake", f"{place}/lake"),
-            ("run", "fleet", "report", "--lake", f"{place}/lake", "--out", f"{place}/report"),
+            ("run", "fleet", "report", "--lake", f"{place}/lake", "--out", f"{place}/report", *told),
             ("run", "fleet", "ingest", f"{place}/none", "--out", f"{place}/lake"),
-            ("run", "fleet", "report", "--lake", f"{place}/none", "--out", f"{place}/report"),
+            ("run", "fleet", "report", "--lake", f"{place}/none", "--out", f"{place}/report", *told),
         ]
     )
     document = _document(more)

@@ -1,17 +1,19 @@
-"""What Spark is asked for a report: sums by cluster, week, broker and scenario, and the first few of each.
+"""The figures of a report: sums by cluster, week, broker and scenario, and the first few of each.
 
-Everything here is added up and cut off by Spark; what comes to the driver does not grow with partitions or events.
+Tables are read by pyarrow, batch by batch: what is kept does not grow with partitions, and no JVM has to start.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as fn
-from pyspark.sql.window import Window
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS
 from kelr.fleet.exposure.tables import EXPOSURE, RISKY_SETTINGS, UNCLEAN_ELECTIONS, UNCLEAN_RESTARTS
@@ -36,14 +38,10 @@ from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, INPUTS, LO
 from kelr.model import BrokerStatus
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
-
     from kelr.fleet.lake import Lake
 
 
-# What Spark is asked about how clusters stand: counts of partitions, brokers, and from when to when there is input.
-#
-# Everything here is added up and cut off by Spark; what comes to the driver does not grow with partitions or events.
+# How clusters stand: counts of partitions, brokers, and from when to when there is input.
 
 
 FEW = 5
@@ -52,19 +50,25 @@ LOG = "log"
 """The source of what a metadata log tells."""
 GONE = "unregistered"
 """The status of a broker that is no more."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SOME = 1_000
+_Row = dict[str, Any]
+_Span = tuple[datetime | None, datetime | None]
 
 
-_STANDING: Mapping[str, str] = {
-    "partitions": "true",
-    "leaderless": "leader is null",
-    "elr_only": "leader is null and size(isr) = 0 and size(elr) > 0",
-    "under_min_isr": "leader is not null and size(isr) < min_isr",
-    "last_replica": "leader is not null and size(isr) = 1 and size(replicas) > 1",
-    "min_isr_unknown": "leader is not null and min_isr is null",
-    "elr_unknown": "leader is null and elr is null",
-}
-"""What `Trouble` of kelr history means, of one row."""
+def _standing(rows: pa.Table) -> Mapping[str, Any]:
+    """What `Trouble` of kelr history means, of each row; null: not known."""
+    led, in_sync = pc.is_valid(rows["leader"]), pc.list_value_length(rows["isr"])
+    replicas, eligible = pc.list_value_length(rows["replicas"]), pc.list_value_length(rows["elr"])
+    nobody = pc.invert(led)
+    return {
+        "partitions": pc.is_valid(rows["cluster"]),
+        "leaderless": nobody,
+        "elr_only": pc.and_(nobody, pc.and_(pc.equal(in_sync, 0), pc.greater(eligible, 0))),
+        "under_min_isr": pc.and_(led, pc.less(in_sync, rows["min_isr"])),
+        "last_replica": pc.and_(led, pc.and_(pc.equal(in_sync, 1), pc.greater(replicas, 1))),
+        "min_isr_unknown": pc.and_(led, pc.is_null(rows["min_isr"])),
+        "elr_unknown": pc.and_(nobody, pc.is_null(rows["elr"])),
+    }
 
 
 def clusters(lake: Lake) -> tuple[Cluster, ...]:
@@ -74,7 +78,7 @@ def clusters(lake: Lake) -> tuple[Cluster, ...]:
     """
     times = _times(lake)
     logged = {cluster for cluster, source in times if source == LOG}
-    standings, topics = _standings(lake, logged), _leaderless(lake, logged)
+    standings, topics = _standings(lake, logged)
     brokers = _brokers(lake)
     ids = {*standings, *brokers, *(cluster for cluster, _ in times), *lake.version.clusters}
     found = [
@@ -92,58 +96,71 @@ def clusters(lake: Lake) -> tuple[Cluster, ...]:
     return tuple(sorted(found, key=lambda one: (one.name, one.id)))
 
 
-def newest_states(lake: Lake, logged: Collection[str]) -> DataFrame:
-    """The rows of `partition_states` that tell how partitions are where a cluster's newest input ends. Of snapshots
-    those of the newest: a partition that it does not show has an older row that nothing follows, and may be gone.
+def newest_states(lake: Lake, logged: Collection[str]) -> pc.Expression:
+    """Which rows of `partition_states` tell how partitions are where a cluster's newest input ends. Of snapshots those
+    of the newest: a partition that it does not show has an older row that nothing follows, and may be gone.
 
     Args:
         logged: the clusters of which there is a metadata log.
     """
-    open_ = lake.read(PARTITION_STATES).where("valid_to is null")
-    told = open_.where(~fn.col("cluster").isin(sorted(logged)) | (fn.col("source") == LOG))
-    newest = told.groupBy("cluster").agg(fn.max("valid_from").alias("_newest"))
-    shown = (fn.col("source") == LOG) | (fn.col("valid_from") == fn.col("_newest"))
-    return told.join(fn.broadcast(newest), "cluster").where(shown).drop("_newest")
+    cluster, of_log = pc.field("cluster"), pc.field("source") == LOG
+    is_open = pc.field("valid_to").is_null()
+    seen = is_open & ~cluster.isin(pa.array(sorted(logged), pa.string()))
+    newest: dict[str, datetime] = {}
+    for batch in lake.dataset(PARTITION_STATES).to_batches(columns=["cluster", "valid_from"], filter=seen):
+        grouped = pa.Table.from_batches([batch]).group_by("cluster").aggregate([("valid_from", "max")])
+        for one in grouped.to_pylist():
+            newest[one["cluster"]] = max(newest.get(one["cluster"], one["valid_from_max"]), one["valid_from_max"])
+    kind = pa.timestamp("us", "UTC")
+    shown = [(cluster == name) & (pc.field("valid_from") == pa.scalar(at, kind)) for name, at in newest.items()]
+    return is_open & reduce(or_, shown, of_log)
 
 
-def _standings(lake: Lake, logged: Collection[str]) -> dict[str, Standing]:
-    if not has(lake, PARTITION_STATES):
-        return {}
-    tests = (fn.count_if(fn.expr(test)).alias(name) for name, test in _STANDING.items())
-    rows = newest_states(lake, logged).groupBy("cluster").agg(*tests).collect()
-    return {row["cluster"]: Standing(*(row[name] for name in _STANDING)) for row in rows}
+def _standings(lake: Lake, logged: Collection[str]) -> tuple[dict[str, Standing], dict[str, tuple[TopicCount, ...]]]:
+    """By cluster, and the topics that have the most partitions without a leader."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    leaderless: list[pa.Table] = []
+    columns = ["cluster", "topic", "partition", "leader", "replicas", "isr", "elr", "min_isr"]
+    dataset = lake.dataset(PARTITION_STATES)
+    for batch in dataset.to_batches(columns=columns, filter=newest_states(lake, logged)):
+        rows = pa.Table.from_batches([batch])
+        tests = _standing(rows)
+        ones = {name: pc.fill_null(test, False).cast(pa.int64()) for name, test in tests.items()}
+        sums = pa.table({"cluster": rows["cluster"], **ones}).group_by("cluster")
+        for one in sums.aggregate([(name, "sum") for name in tests]).to_pylist():
+            counts[one["cluster"]].update({name: one[f"{name}_sum"] for name in tests})
+        leaderless.append(rows.filter(tests["leaderless"]).select(["cluster", "topic", "partition"]))
+    topics = top_topics(pa.concat_tables(leaderless)) if leaderless else {}
+    return {cluster: Standing(**found) for cluster, found in counts.items()}, topics
 
 
-def _leaderless(lake: Lake, logged: Collection[str]) -> dict[str, tuple[TopicCount, ...]]:
-    return top_topics(newest_states(lake, logged).where("leader is null")) if has(lake, PARTITION_STATES) else {}
-
-
-def top_topics(partitions: DataFrame) -> dict[str, tuple[TopicCount, ...]]:
+def top_topics(partitions: pa.Table) -> dict[str, tuple[TopicCount, ...]]:
     """Of each cluster the few topics with the most of these partitions."""
-    by_topic = partitions.groupBy("cluster", "topic").agg(fn.count_distinct("partition").alias("partitions"))
-    few = first_few(by_topic, FEW, ["cluster"], fn.desc("partitions"), fn.asc("topic"))
+    by_topic = partitions.group_by(["cluster", "topic"]).aggregate([("partition", "count_distinct")]).to_pylist()
     found: dict[str, list[TopicCount]] = defaultdict(list)
-    for row in in_order(few.collect(), "cluster", "-partitions", "topic"):
-        found[row["cluster"]].append(TopicCount(row["topic"], row["partitions"]))
+    for row in first_few(by_topic, ("cluster",), ("-partition_count_distinct", "topic")):
+        found[row["cluster"]].append(TopicCount(row["topic"], row["partition_count_distinct"]))
     return {cluster: tuple(counts) for cluster, counts in found.items()}
 
 
 def _brokers(lake: Lake) -> dict[str, tuple[Broker, ...]]:
     """As the newest event of each left it."""
-    events = lake.read(BROKER_EVENTS)
-    age = fn.struct(fn.col("source") == LOG, fn.coalesce("offset", fn.lit(-1)), "at")
-
-    def newest(column: str) -> Column:
-        return fn.max_by(column, fn.when(fn.col(column).isNotNull(), age)).alias(column)
-
-    last = events.groupBy("cluster", "broker").agg(
-        fn.max_by("status", age).alias("status"), newest("host"), newest("port"), newest("rack")
+    columns = ("cluster", "broker", "status", "host", "port", "rack", "source", "offset", "at")
+    events = sorted(
+        rows_of(lake, BROKER_EVENTS, columns),
+        key=lambda row: (row["source"] == LOG, -1 if row["offset"] is None else row["offset"], row["at"]),
     )
+    last: dict[tuple[str, int], _Row] = defaultdict(dict)
+    for row in events:
+        known = last[row["cluster"], row["broker"]]
+        known |= {name: row[name] for name in columns if row[name] is not None or name not in known}
+        known["status"] = row["status"]
     found: dict[str, list[Broker]] = defaultdict(list)
-    for row in in_order(last.where(fn.col("status") != GONE).collect(), "cluster", "broker"):
-        server = None if row["host"] is None or row["port"] is None else _server(row["host"], row["port"])
-        live = row["status"] == BrokerStatus.LIVE.value
-        found[row["cluster"]].append(Broker(row["broker"], live, server, row["rack"]))
+    for row in in_order(last.values(), "cluster", "broker"):
+        if row["status"] not in {None, GONE}:
+            server = None if row["host"] is None or row["port"] is None else _server(row["host"], row["port"])
+            live = row["status"] == BrokerStatus.LIVE.value
+            found[row["cluster"]].append(Broker(row["broker"], live, server, row["rack"]))
     return {cluster: tuple(brokers) for cluster, brokers in found.items()}
 
 
@@ -151,18 +168,18 @@ def _server(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _times(lake: Lake) -> dict[tuple[str, str], tuple[datetime | None, datetime | None]]:
+def _times(lake: Lake) -> dict[tuple[str, str], _Span]:
     """From when to when events of each cluster and source are."""
-    names = ("cluster", "source", "at")
-    both = lake.read(CLUSTER_EVENTS).select(*names).union(lake.read(BROKER_EVENTS).select(*names))
-    span = (micros(fn.min("at")).alias("begins"), micros(fn.max("at")).alias("ends"))
-    rows = both.groupBy("cluster", "source").agg(*span).collect()
-    return {(row["cluster"], row["source"]): (at(row["begins"]), at(row["ends"])) for row in rows}
+    found: dict[tuple[str, str], _Span] = {}
+    for table in (CLUSTER_EVENTS, BROKER_EVENTS):
+        events = lake.dataset(table).to_table(columns=["cluster", "source", "at"])
+        for row in events.group_by(["cluster", "source"]).aggregate([("at", "min"), ("at", "max")]).to_pylist():
+            key = row["cluster"], row["source"]
+            found[key] = _span([found.get(key, (None, None)), (row["at_min"], row["at_max"])])
+    return found
 
 
-def _span(
-    spans: Iterable[tuple[datetime | None, datetime | None]],
-) -> tuple[datetime | None, datetime | None]:
+def _span(spans: Iterable[_Span]) -> _Span:
     known = list(spans)
     begins = [begin for begin, _ in known if begin is not None]
     ends = [end for _, end in known if end is not None]
@@ -170,34 +187,41 @@ def _span(
 
 
 def has(lake: Lake, table: Table) -> bool:
-    """Whether a table has any rows; asking Spark for none takes as long as asking for some."""
+    """Whether a table has any rows."""
     return bool(lake.files_of(table))
 
 
-def in_order(rows: Iterable[Row], *names: str) -> list[Row]:
-    """Rows that came to the driver, sorted there; a minus in front of a name turns its numbers round."""
+def rows_of(lake: Lake, table: Table, columns: Sequence[str], where: pc.Expression | None = None) -> Iterator[_Row]:
+    """Rows of a table, one at a time."""
+    for batch in lake.dataset(table).to_batches(columns=list(columns), filter=where):
+        yield from batch.to_pylist()
 
-    def key(row: Row) -> tuple[Any, ...]:
+
+def _key(names: Sequence[str]) -> Callable[[_Row], tuple[Any, ...]]:
+    """Sorts rows; a minus in front of a name turns its numbers round. What is not known comes last."""
+
+    def key(row: _Row) -> tuple[Any, ...]:
         values = [(row[name.lstrip("-")], name.startswith("-")) for name in names]
         return tuple((value is None, 0 if value is None else -value if down else value) for value, down in values)
 
-    return sorted(rows, key=key)
+    return key
 
 
-def first_few(frame: DataFrame, few: int, by: Sequence[str], *order: Column) -> DataFrame:
-    """The first few rows of each group."""
-    place = fn.row_number().over(Window.partitionBy(*by).orderBy(*order))
-    return frame.withColumn("_place", place).where(fn.col("_place") <= few).drop("_place")
+def in_order(rows: Iterable[_Row], *names: str) -> list[_Row]:
+    """Rows, sorted (`_key`)."""
+    return sorted(rows, key=_key(names))
 
 
-def micros(column: str | Column) -> Column:
-    """A time as a number, since Spark gives times to Python in whatever zone this machine is in."""
-    return fn.unix_micros(column)
-
-
-def at(microseconds: int | None) -> datetime | None:
-    """A time from `micros`; UTC."""
-    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)
+def first_few(rows: Iterable[_Row], by: Sequence[str], order: Sequence[str]) -> list[_Row]:
+    """The first few rows of each group, in the order of groups."""
+    key = _key(order)
+    groups: dict[tuple[Any, ...], list[_Row]] = defaultdict(list)
+    for row in rows:
+        group = groups[tuple(row[name] for name in by)]
+        group.append(row)
+        if len(group) > _SOME:
+            group[:] = sorted(group, key=key)[:FEW]
+    return in_order((row for group in groups.values() for row in sorted(group, key=key)[:FEW]), *by, *order)
 
 
 # All sums.
@@ -228,7 +252,7 @@ def figures_of(lake: Lake) -> Figures:
         clusters(lake),
         **sums,
         missing=tuple(_missing(lake)),
-        quarantined=lake.read(INPUTS).where("status = 'quarantined'").count() if has(lake, INPUTS) else 0,
+        quarantined=lake.dataset(INPUTS).count_rows(filter=pc.field("status") == "quarantined"),
     )
 
 
@@ -272,127 +296,141 @@ def is_older(lake: Lake, table: Table) -> bool:
 
 def _assessed_then(lake: Lake) -> list[str]:
     """Clusters that were assessed as they were at an earlier moment: beside what is now, that would mislead."""
-    then = lake.read(ASSESSMENT_SUMS).where("not newest").select("cluster").distinct()
-    return sorted(lake.version.clusters.get(row.cluster, row.cluster) for row in then.collect())
+    then = {row["cluster"] for row in rows_of(lake, ASSESSMENT_SUMS, ["cluster"], ~pc.field("newest"))}
+    return sorted(lake.version.clusters.get(cluster, cluster) for cluster in then)
 
 
 # What they went through.
 
 
 def _weeks(lake: Lake) -> tuple[WeekTrouble, ...]:
-    rows = lake.read(EXPOSURE).where("dimension = 'cluster' and week is not null and seconds > 0")
     names = ("cluster", "week", "trouble", "partitions", "spells", "seconds", "unknown_seconds")
-    found = in_order(rows.select(*names).collect(), "cluster", "week", "trouble")
-    return tuple(WeekTrouble(**row.asDict()) for row in found)
+    of_clusters = (pc.field("dimension") == "cluster") & pc.field("week").is_valid() & (pc.field("seconds") > 0)
+    found = in_order(rows_of(lake, EXPOSURE, names, of_clusters), "cluster", "week", "trouble")
+    return tuple(WeekTrouble(**row) for row in found)
 
 
 def _troubles(lake: Lake) -> tuple[Trouble, ...]:
-    whole = lake.read(EXPOSURE).where("week is null and (dimension = 'cluster' or dimension = 'topic' and seconds > 0)")
-    few = first_few(whole, FEW, ["cluster", "dimension", "trouble"], fn.desc("seconds"), fn.asc("name"))
     names = (
         *("cluster", "trouble", "partitions", "spells", "seconds", "longest_seconds", "unknown_seconds", "share"),
         *("unknown_share", "lasting", "unsure_spells"),
     )
-    found = in_order(few.collect(), "cluster", "dimension", "trouble", "-seconds", "name")
+    dimension = pc.field("dimension")
+    told = (dimension == "cluster") | ((dimension == "topic") & (pc.field("seconds") > 0))
+    rows = rows_of(lake, EXPOSURE, (*names, "dimension", "name"), pc.field("week").is_null() & told)
+    few = first_few(rows, ("cluster", "dimension", "trouble"), ("-seconds", "name"))
     return tuple(
         Trouble(**{name: row[name] for name in names}, topic=row["name"] if row["dimension"] == "topic" else None)
-        for row in found
+        for row in few
     )
 
 
 def _elections(lake: Lake) -> tuple[UncleanElections, ...]:
-    elections = lake.read(UNCLEAN_ELECTIONS)
-    topics = top_topics(elections)
-    sure = fn.col("elected_as") != NOT_TOLD
-    sums = elections.groupBy("cluster").agg(
-        fn.count_if(~fn.col("elected_as").isin("last-known-leader", NOT_TOLD)).alias("unclean"),
-        fn.count_if(fn.col("elected_as") == "last-known-leader").alias("last_known_leader"),
-        fn.count_if(fn.col("elected_as") == NOT_TOLD).alias("not_told"),
-        fn.count_distinct(fn.when(sure, fn.struct("topic", "partition"))).alias("partitions"),
-        micros(fn.min("at")).alias("first"),
-        micros(fn.max("at")).alias("last"),
-        fn.sum("offsets_at_stake").alias("at_stake"),
-        fn.count_if(fn.col("offsets_at_stake").isNull()).alias("at_stake_unknown"),
-        fn.count_if("designated").alias("designated"),
+    columns = ("cluster", "topic", "partition", "at", "elected_as", "offsets_at_stake", "designated")
+    rows = lake.dataset(UNCLEAN_ELECTIONS).to_table(columns=list(columns))
+    topics = top_topics(rows)
+    found: dict[str, list[_Row]] = defaultdict(list)
+    for row in rows.to_pylist():
+        found[row["cluster"]].append(row)
+    return tuple(_summed(cluster, found[cluster], topics.get(cluster, ())) for cluster in sorted(found))
+
+
+def _summed(cluster: str, rows: Sequence[_Row], topics: tuple[TopicCount, ...]) -> UncleanElections:
+    kinds = Counter(row["elected_as"] for row in rows)
+    stakes = [row["offsets_at_stake"] for row in rows if row["offsets_at_stake"] is not None]
+    last_known, not_told = kinds["last-known-leader"], kinds[NOT_TOLD]
+    return UncleanElections(
+        cluster,
+        unclean=len(rows) - last_known - not_told,
+        last_known_leader=last_known,
+        not_told=not_told,
+        partitions=len({(row["topic"], row["partition"]) for row in rows if row["elected_as"] != NOT_TOLD}),
+        first=min(row["at"] for row in rows),
+        last=max(row["at"] for row in rows),
+        at_stake=sum(stakes) if stakes else None,
+        at_stake_unknown=len(rows) - len(stakes),
+        designated=sum(bool(row["designated"]) for row in rows),
+        topics=topics,
     )
-    found = []
-    for row in in_order(sums.collect(), "cluster"):
-        values = {**row.asDict(), "first": at(row["first"]), "last": at(row["last"])}
-        found.append(UncleanElections(**values, topics=topics.get(row["cluster"], ())))
-    return tuple(found)
 
 
 def _election_days(lake: Lake) -> tuple[UncleanDay, ...]:
-    sure = lake.read(UNCLEAN_ELECTIONS).where(fn.col("elected_as") != NOT_TOLD)
-    days = sure.groupBy("cluster", "date").agg(fn.count("*").alias("elections")).collect()
-    return tuple(UncleanDay(row["cluster"], row["date"], row["elections"]) for row in in_order(days, "cluster", "date"))
+    sure = pc.field("elected_as") != NOT_TOLD
+    days: Counter[tuple[str, date]] = Counter(
+        (row["cluster"], row["date"]) for row in rows_of(lake, UNCLEAN_ELECTIONS, ("cluster", "date"), sure)
+    )
+    return tuple(UncleanDay(*key, days[key]) for key in sorted(days))
 
 
 def _restarts(lake: Lake) -> tuple[BrokerRestarts, ...]:
-    rows = lake.read(UNCLEAN_RESTARTS).where("week is null and unclean > 0")
-    names = ("cluster", "broker", "rack", "host", "clean", "unclean", "not_shown")
-    found = rows.select(*names, micros("last_unclean").alias("last_unclean")).collect()
-    return tuple(
-        BrokerRestarts(**{**row.asDict(), "last_unclean": at(row["last_unclean"])})
-        for row in in_order(found, "cluster", "broker")
-    )
+    names = ("cluster", "broker", "rack", "host", "clean", "unclean", "not_shown", "last_unclean")
+    rows = rows_of(lake, UNCLEAN_RESTARTS, names, pc.field("week").is_null() & (pc.field("unclean") > 0))
+    return tuple(BrokerRestarts(**row) for row in in_order(rows, "cluster", "broker"))
 
 
 def _settings(lake: Lake) -> tuple[RiskySetting, ...]:
     by = ("cluster", "setting")
-    every = Window.partitionBy(*by)
-    sums = {
-        "places": fn.count("*").over(every),
-        "all_topics": fn.sum("topics").over(every),
-        "all_partitions": fn.sum("partitions").over(every),
-    }
-    summed = lake.read(RISKY_SETTINGS).withColumns(sums)
-    few = first_few(summed, FEW, by, fn.desc("partitions"), fn.asc("scope"), fn.asc("name"))
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in in_order(few.collect(), *by, "-partitions", "scope", "name"):
-        found[row["cluster"], row["setting"]].append(row)
-    names = tuple(SettingPlace.__dataclass_fields__)
+    places = tuple(SettingPlace.__dataclass_fields__)
+    sums: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+
+    def counted() -> Iterator[_Row]:
+        for row in rows_of(lake, RISKY_SETTINGS, (*by, "why", "rule", "topics", *places)):
+            found = {"places": 1, "topics": row["topics"] or 0, "partitions": row["partitions"] or 0}
+            sums[row["cluster"], row["setting"]].update(found)
+            yield row
+
+    examples: dict[tuple[Any, ...], list[_Row]] = defaultdict(list)
+    for row in first_few(counted(), by, ("-partitions", "scope", "name")):
+        examples[row["cluster"], row["setting"]].append(row)
     return tuple(
         RiskySetting(
             cluster,
             setting,
-            places=rows[0]["places"],
-            topics=rows[0]["all_topics"],
-            partitions=rows[0]["all_partitions"],
+            places=sums[cluster, setting]["places"],
+            topics=sums[cluster, setting]["topics"],
+            partitions=sums[cluster, setting]["partitions"],
             why=rows[0]["why"],
             rule=rows[0]["rule"],
-            examples=tuple(SettingPlace(**{name: row[name] for name in names}) for row in rows),
+            examples=tuple(SettingPlace(**{name: row[name] for name in places}) for row in rows),
         )
-        for (cluster, setting), rows in found.items()
+        for (cluster, setting), rows in examples.items()
     )
 
 
 # What failures would do.
 
 
-def _assessed(lake: Lake) -> DataFrame:
+_OF_SCENARIOS = (
+    *("cluster", "kind", "how", "rules", "may_lose", "leaderless", "unproven", "under_min_isr", "last_replica"),
+    *("scenario", "brokers", "racks", "happens", "rules_certain", "doubtful", "min_isr_unknown", "worst_topics"),
+)
+_LOSES = ("-may_lose", "-unproven", "-leaderless", "-under_min_isr", "-last_replica", "scenario")
+_STOPS = ("-leaderless", "-under_min_isr", "-may_lose", "-last_replica", "scenario")
+
+
+def _assessed(lake: Lake) -> Iterator[_Row]:
     """The sums by one rule set for each cluster: what it is known to run, if that was assessed."""
-    sums = lake.read(ASSESSMENT_SUMS).where("newest")
-    place = fn.dense_rank().over(Window.partitionBy("cluster").orderBy(fn.desc("rules_certain"), fn.desc("rules")))
-    return sums.withColumn("_place", place).where("_place = 1").drop("_place")
+    newest, best = pc.field("newest"), dict[str, tuple[bool, str]]()
+    for row in rows_of(lake, ASSESSMENT_SUMS, ("cluster", "rules_certain", "rules"), newest):
+        rank = bool(row["rules_certain"]), row["rules"]
+        best[row["cluster"]] = max(best.get(row["cluster"], rank), rank)
+    for row in rows_of(lake, ASSESSMENT_SUMS, _OF_SCENARIOS, newest):
+        if (bool(row["rules_certain"]), row["rules"]) == best[row["cluster"]]:
+            yield row
 
 
 def _scenarios(lake: Lake) -> tuple[Scenario, ...]:
     """Of each kind the few that lose the most, and the few that stop the most, which need not be the same."""
     by = ("cluster", "kind")
-    loses = [*map(fn.desc, ("may_lose", "unproven", "leaderless", "under_min_isr", "last_replica")), fn.asc("scenario")]
-    stops = [*map(fn.desc, ("leaderless", "under_min_isr", "may_lose", "last_replica")), fn.asc("scenario")]
-    placed = _assessed(lake).withColumns(
-        {
-            "_loses": fn.row_number().over(Window.partitionBy(*by).orderBy(*loses)),
-            "_stops": fn.row_number().over(Window.partitionBy(*by).orderBy(*stops)),
-        }
-    )
-    few = placed.where((fn.col("_loses") <= FEW) | (fn.col("_stops") <= FEW)).collect()
-    return tuple(map(_scenario, in_order(few, *by, "_loses")))
+    few = {
+        (row["cluster"], row["scenario"]): row
+        for order in (_LOSES, _STOPS)
+        for row in first_few(_assessed(lake), by, order)
+    }
+    return tuple(map(_scenario, in_order(few.values(), *by, *_LOSES)))
 
 
-def _scenario(row: Row) -> Scenario:
+def _scenario(row: _Row) -> Scenario:
     same = ("cluster", "kind", "how", "rules", "may_lose", "leaderless", "unproven", "under_min_isr", "last_replica")
     return Scenario(
         **{name: row[name] for name in same},
@@ -407,14 +445,11 @@ def _scenario(row: Row) -> Scenario:
 
 
 def _failures(lake: Lake) -> tuple[Failures, ...]:
-    sums = (
-        _assessed(lake)
-        .where("kind <> 'now'")
-        .groupBy("cluster", "kind")
-        .agg(
-            fn.count("*").alias("all"),
-            fn.count_if(fn.col("may_lose") > 0).alias("losing"),
-            fn.count_if((fn.col("leaderless") > 0) | (fn.col("under_min_isr") > 0)).alias("stopping"),
-        )
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in _assessed(lake):
+        if row["kind"] != "now":
+            stops = row["leaderless"] > 0 or row["under_min_isr"] > 0
+            counts[row["cluster"], row["kind"]].update(all=1, losing=int(row["may_lose"] > 0), stopping=int(stops))
+    return tuple(
+        Failures(*key, *(counts[key][name] for name in ("all", "losing", "stopping"))) for key in sorted(counts)
     )
-    return tuple(Failures(**row.asDict()) for row in in_order(sums.collect(), "cluster", "kind"))

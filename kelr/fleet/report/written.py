@@ -1,28 +1,28 @@
-"""A report in a folder: the pages, and the tables behind them as CSV, which Spark writes.
+"""A report in a folder: the pages, and the tables behind them as CSV.
 
     OUT/report.html  OUT/report.md  OUT/csv/findings.csv  OUT/csv/clusters.csv  OUT/csv/exposure.csv ...
 
-A table of up to `SMALL` rows is one file; a larger one a folder of parts, each with a header. Lists are their members
-with blanks between, an empty one ``-``; what is not known is an empty field.
+A table of up to `SMALL` rows is sorted; a larger one is as the lake's files have it. Lists are their members with
+blanks between, an empty one ``-``; what is not known is an empty field.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, MapType, StringType, TimestampType
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS
 from kelr.fleet.exposure.tables import EXPOSED
-from kelr.fleet.files import files_at
-from kelr.fleet.folder import Files, relative
-from kelr.fleet.reached import not_written
+from kelr.fleet.files import Files, files_at
 from kelr.fleet.report.figures import Cluster, Standing
 from kelr.fleet.report.findings import Evidence
 from kelr.fleet.report.pages import Report, html, markdown
@@ -32,17 +32,13 @@ from kelr.fleet.tables import INPUTS, PARTITION_STATES, Table
 if TYPE_CHECKING:
     from _csv import Writer
 
-    from pyspark.sql import Column, DataFrame
-
     from kelr.fleet.lake import Lake
 
 
 SMALL = 100_000
-"""Rows that fit one file."""
+"""Rows that are sorted."""
 HTML, MARKDOWN, CSV = "html", "md", "csv"
 """What a report is written as."""
-_PARTIAL = "csv/_writing"
-_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +46,12 @@ class Behind:
     """A table behind a report."""
 
     name: str
-    rows: DataFrame
-    order: tuple[str, ...]
+    table: Table
+    where: pc.Expression | None = None
 
 
 def write_report(report: Report, lake: Lake, place: str, formats: Collection[str]) -> tuple[str, ...]:
-    """Write a report; the files and folders that were written, relative to the place.
+    """Write a report; the files that were written, relative to the place.
 
     Args:
         formats: of `HTML`, `MARKDOWN` and `CSV`.
@@ -63,7 +59,7 @@ def write_report(report: Report, lake: Lake, place: str, formats: Collection[str
     Raises:
         BadInputError: the place cannot be written.
     """
-    files = files_at(place, lake.spark)
+    files = files_at(place, lake.options(place))
     written: list[str] = []
     if HTML in formats:
         written.append(_put(files, "report.html", html(report)))
@@ -72,7 +68,9 @@ def write_report(report: Report, lake: Lake, place: str, formats: Collection[str
     if CSV in formats:
         written.append(_put(files, "csv/findings.csv", findings_csv(report)))
         written.append(_put(files, "csv/clusters.csv", clusters_csv(report.figures.clusters)))
-        written += [_table(files, behind) for behind in tables_behind(report, lake)]
+        for behind in tables_behind(report, lake):
+            written.append(f"csv/{behind.name}.csv")
+            files.write(written[-1], _lines(lake, behind))
     return tuple(written)
 
 
@@ -80,79 +78,61 @@ def tables_behind(report: Report, lake: Lake) -> Iterator[Behind]:
     """What the figures are sums of, as far as it was computed; the partitions that have no leader now with it."""
     if has(lake, PARTITION_STATES):
         logged = [one.id for one in report.figures.clusters if one.from_log]
-        leaderless = newest_states(lake, logged).where("leader is null")
-        yield Behind("leaderless_partitions", leaderless, ("cluster", "topic", "partition"))
+        leaderless = newest_states(lake, logged) & pc.field("leader").is_null()
+        yield Behind("leaderless_partitions", PARTITION_STATES, leaderless)
     if report.figures.quarantined:
-        quarantined = lake.read(INPUTS).where("status = 'quarantined'")
-        yield Behind("quarantined_inputs", quarantined, ("cluster", "path"))
+        yield Behind("quarantined_inputs", INPUTS, pc.field("status") == "quarantined")
     for table in (*EXPOSED, ASSESSMENT_SUMS):
         if has(lake, table):
-            yield Behind(table.name, lake.read(table), _order(table))
+            yield Behind(table.name, table)
 
 
-def _order(table: Table) -> tuple[str, ...]:
+def _order(table: Table) -> list[tuple[str, str]]:
     names = ("cluster", "scenario", "rules", "dimension", "week", "scope", "setting", "name", "trouble", "broker")
-    more = ("topic", "partition", "at", "offset")
-    return tuple(name for name in (*names, *more) if name in table.columns)
+    more = ("topic", "partition", "at", "offset", "path")
+    return [(name, "ascending") for name in (*names, *more) if name in table.columns]
 
 
 def _put(files: Files, path: str, text: str) -> str:
-    files.write(path, text.encode())
+    files.write(path, [text.encode()])
     return path
 
 
-def _table(files: Files, behind: Behind) -> str:
-    """One file where it is small, else a folder of parts; what an earlier report left of it goes."""
-    rows = behind.rows.select(*(_plain(behind.rows, name) for name in behind.rows.columns))
-    small = rows.limit(SMALL + 1).count() <= SMALL
-    root, folder = files.place.rstrip("/"), f"csv/{behind.name}"
-    files.delete_below(folder)
-    if not small:
-        files.delete(f"{folder}.csv")
-        _write(rows.orderBy(*behind.order), f"{root}/{folder}")
-        return folder + "/"
-    partial = f"{_PARTIAL}/{behind.name}"
-    _write(rows.repartition(1).sortWithinPartitions(*behind.order), f"{root}/{partial}")
-    parts = [relative(root, one.path) for one in files.list(partial) if one.path.endswith(".csv")]
-    header = ",".join(rows.columns).encode() + b"\n"
-    files.write(f"{folder}.csv", b"".join(map(files.read, parts)) or header)
-    files.delete_below(_PARTIAL)
-    return f"{folder}.csv"
+def _lines(lake: Lake, behind: Behind) -> Iterator[bytes]:
+    """A table as CSV, batch by batch."""
+    dataset = lake.dataset(behind.table)
+    if dataset.count_rows(filter=behind.where) <= SMALL:
+        table = dataset.to_table(list(behind.table.columns), filter=behind.where)
+        parts: Iterable[pa.RecordBatch] = table.sort_by(_order(behind.table)).to_batches()
+    else:
+        parts = dataset.to_batches(columns=list(behind.table.columns), filter=behind.where)
+    kinds = [_plain(kind) for kind in dataset.schema.empty_table().select(behind.table.columns).schema.types]
+    yield ",".join(behind.table.columns).encode() + b"\n"
+    for part in parts:
+        text = io.StringIO()
+        columns = [map(plain, column.to_pylist()) for plain, column in zip(kinds, part.columns, strict=True)]
+        csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
+        yield text.getvalue().encode()
 
 
-def _write(rows: DataFrame, place: str) -> None:
-    try:
-        # Spark would write a quote within quotes as \", which no other program reads.
-        rows.write.mode("overwrite").option("header", True).option("escape", '"').csv(place)
-    except Exception as error:
-        meaning = not_written(error, place)
-        if meaning is None:
-            raise
-        raise meaning from error
+def _plain(kind: pa.DataType) -> Callable[[Any], object]:
+    """Values of this type as CSV has them."""
+
+    def known(value: Any) -> object:
+        if pa.types.is_map(kind):
+            return json.dumps(dict(value), separators=(",", ":"), ensure_ascii=False)
+        if pa.types.is_list(kind):
+            return harmless(" ".join("" if one is None else str(one) for one in value)) if value else "-"
+        if isinstance(value, datetime):
+            return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
+        if isinstance(value, date):
+            return value.isoformat()
+        return str(value).lower() if isinstance(value, bool) else harmless(value)
+
+    return lambda value: None if value is None else known(value)
 
 
-def _plain(rows: DataFrame, name: str) -> Column:
-    """A column as CSV has it."""
-    kind = rows.schema[name].dataType
-    column = fn.col(name)
-    if isinstance(kind, ArrayType):
-        joined = fn.array_join(column.cast("array<string>"), " ")
-        return fn.when(fn.size(column) == 0, fn.lit("-")).otherwise(_harmless(joined)).alias(name)
-    if isinstance(kind, MapType):
-        return fn.to_json(column).alias(name)
-    if isinstance(kind, TimestampType):
-        return fn.date_format(column, _TIME).alias(name)
-    if isinstance(kind, StringType):
-        return _harmless(column).alias(name)
-    return column
-
-
-def _harmless(column: Column) -> Column:
-    """Text as `kelr.fleet.report.written.harmless`."""
-    return fn.when(column.rlike(FORMULA), fn.concat(fn.lit("'"), column)).otherwise(column)
-
-
-# Findings and clusters as CSV: what does not grow with partitions, and is not written by Spark.
+# Findings and clusters as CSV.
 #
 # A spreadsheet computes a cell that begins like a formula. Topics may begin with ``-``, and names of clusters, racks
 # and files with anything: such text has a ``'`` in front of it, as OWASP says (CSV Injection).
@@ -164,9 +144,8 @@ _FINDING_COLUMNS = (
 )
 
 
-FORMULA = r"^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20][\s\S]"
-"""Text that a spreadsheet may compute, for Python and Java; a ``-`` alone, an empty list, it does not."""
-_FORMULA = re.compile(FORMULA)
+_FORMULA = re.compile(r"^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20][\s\S]")
+"""Text that a spreadsheet may compute; a ``-`` alone, an empty list, it does not."""
 
 
 def harmless(cell: object) -> object:

@@ -1,10 +1,9 @@
-"""What the errors of Hadoop's file systems become; none of them is a traceback, and none takes a quarter of an hour."""
+"""What the errors of stores become; none of them is a traceback, and none takes a quarter of an hour."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,12 +15,9 @@ from kelr.errors import (
     NotAuthorizedError,
     UnsupportedError,
 )
-from kelr.fleet import reached
+from kelr.fleet import files, stores
 from kelr.fleet.files import files_at
-from kelr.fleet.reached import meant, not_written
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from kelr.fleet.stores import meant, not_written
 
 
 class _Class:
@@ -84,6 +80,15 @@ def test_what_an_error_means(java: _Java, kind: type[KelrError], words: str) -> 
     assert "\n" not in str(found)
 
 
+def test_what_s3_answers_is_told_alone() -> None:
+    drawn = "\x1b[31m↳\x1b[0m"
+    said = f"Generic S3 error\n  {drawn} Error performing GET http://h/b?prefix=lake%2F - 404 Not Found: <?xml?>\n"
+    answer = "<Error><Code>NoSuchBucket</Code><Message>It is not there</Message><RequestId>Q</RequestId></Error>"
+    assert str(meant(OSError(said + answer), "s3a://b/lake", "cannot be read")) == (
+        "s3a://b/lake: there is no such bucket: NoSuchBucket: It is not there"
+    )
+
+
 def test_rows_that_are_not_written_for_another_reason_are_a_fault_of_ours() -> None:
     job = _Java("org.apache.spark.SparkException", "Job aborted\n\tat x.y.Z\nCaused by: AccessControlException: no")
     assert str(not_written(_JavaError(job), "store://lake")) == (
@@ -92,23 +97,28 @@ def test_rows_that_are_not_written_for_another_reason_are_a_fault_of_ours() -> N
     assert not_written(_JavaError(_Java("java.lang.ArithmeticException", "overflow")), "store://lake") is None
 
 
-def test_a_name_node_that_does_not_listen_is_said_soon(spark: SparkSession) -> None:
+@pytest.mark.parametrize("scheme", ["hdfs", "s3a"])
+def test_a_store_that_does_not_listen_is_said_soon(scheme: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        place = f"hdfs://127.0.0.1:{taken.getsockname()[1]}/lake"
-        with pytest.raises(ConnectError, match=f"{place} cannot be reached: ConnectException"):
-            files_at(place, spark)
+        there = f"127.0.0.1:{taken.getsockname()[1]}"
+        place = f"hdfs://{there}/lake" if scheme == "hdfs" else "s3a://nowhere/lake"
+        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_allow_http": "true", "max_retries": "1"}
+        options = {**keys, "aws_endpoint": f"http://{there}", "aws_region": "us-east-1"} if scheme == "s3a" else {}
+        with pytest.raises(ConnectError, match=f"^{place} cannot be reached: .*Connection refused") as raised:
+            files_at(place, tuple(options.items()))
+    assert "\x1b" not in str(raised.value)
 
 
 def test_one_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     never = threading.Event()
-    monkeypatch.setattr(reached, "ANSWERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(files, "ANSWERS_WITHIN_S", 0.05)
+    monkeypatch.setattr(stores, "ask", lambda _place, _options: never.wait())
     with pytest.raises(ConnectError, match="no answer within"):
-        reached._within(never.wait, "store://lake")
+        files_at("hdfs://127.0.0.1:1/lake")
     never.set()
 
 
-def test_a_connector_that_spark_lacks_is_named(spark: SparkSession) -> None:
-    with pytest.raises(UnsupportedError, match="does not reach this file system") as raised:
-        files_at("s3a://bucket/lake", spark)
-    assert "hadoop-aws" in str(raised.value.next_step)
+def test_a_store_that_has_no_client_is_named() -> None:
+    with pytest.raises(UnsupportedError, match="has no client for this file system"):
+        files_at("unheard-of://bucket/lake")
