@@ -826,6 +826,7 @@ def test_records_that_a_stale_copy_would_truncate_are_counted_and_the_best_one_k
 
 
 @pytest.mark.longer
+@pytest.mark.parametrize("static_lab", ["4.3.1"], indirect=True)
 def test_an_empty_voter_and_one_that_lags_elect_each_other_and_give_way_to_a_brokers_copy(static_lab: Lab) -> None:
     """Row 11 (KAFKA-14205): their epoch is the newest, and brokers' data contradicts them."""
     lab = static_lab
