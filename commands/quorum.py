@@ -83,7 +83,7 @@ def explain(ctx: typer.Context, collections: Collections) -> None:
     found = read_collections(collections)
     assessment = assess(found.copies, found.disks)
     show_assessment(output, assessment)
-    if assessment.matter in {Matter.LOST, Matter.UNKNOWN} or assessment.best.verdict is Verdict.STALE:
+    if assessment.matter in {Matter.LOST, Matter.BEHIND, Matter.UNKNOWN} or assessment.best.verdict is Verdict.STALE:
         raise typer.Exit(ExitCode.FOUND)
 
 

@@ -49,6 +49,9 @@ class Matter(StrEnum):
     """Not lost: a majority runs with whole logs; if nobody leads, they do not reach each other at these addresses."""
     DISK = "disk"
     """Not lost: a majority has whole logs, and the disk of another voter is lost."""
+    BEHIND = "behind"
+    """A majority has whole logs that all lack what was committed, as when they were put back from an older copy: they
+    would elect a leader that lacks it."""
     UNKNOWN = "unknown"
     """No copy says who votes."""
 
@@ -166,15 +169,18 @@ def assess(copies: Sequence[MetadataCopy], disks: Sequence[BrokerDisk] = ()) -> 
     proof = enough_voters(
         len(voters), sum(one.state is VoterState.WHOLE for one in voters), dynamic=best.image.kraft_version > 0
     )
-    rest = sorted((one for one in ordered if one is not best), key=lambda one: one.position, reverse=True)
     own = {one.node: one for one in reversed(ordered)}
+    # Voters that lost what was committed prove nothing of what others hold.
+    behind = _are_behind(best, voters, copies, disks, own)
+    proof = proof and not behind
+    rest = sorted((one for one in ordered if one is not best), key=lambda one: one.position, reverse=True)
     assessed = tuple(_assessed(one, best, copies, disks, own, proof=proof) for one in (best, *rest))
     read, held = {one.node for one in copies}, {one.broker for one in disks if not one.unread}
     return Assessment(
         cluster_id=best.cluster_id,
         kraft_version=best.image.kraft_version,
         voters=voters,
-        matter=_matter(voters),
+        matter=_matter(voters, behind=behind),
         copies=assessed,
         newest_epoch=max(one.newest_epoch for one in copies),
         missing_voters=tuple(one.node for one in voters if one.state is not VoterState.WHOLE),
@@ -227,12 +233,32 @@ def _state(copy: MetadataCopy) -> VoterState:
     return VoterState.EMPTY if not copy.end or copy.quorum_state is None else VoterState.WHOLE
 
 
-def _matter(voters: Sequence[FoundVoter]) -> Matter:
+def _are_behind(
+    most: MetadataCopy,
+    voters: Sequence[FoundVoter],
+    copies: Sequence[MetadataCopy],
+    disks: Sequence[BrokerDisk],
+    own: Mapping[int, MetadataCopy],
+) -> bool:
+    """Whether the most complete of the voters' whole logs lacks committed records that another copy has: brokers' data
+    shows it, or an epoch that none of the voters knows, though a majority of them elected its leader."""
+    whole = {one.node for one in voters if one.state is VoterState.WHOLE}
+    logs = [one for one in copies if one.node in whole and one.read_at_ms is None]
+    best = max(logs, key=lambda one: one.position, default=None)
+    if best is None or best.position >= most.position:
+        return False
+    unknown = most.last_epoch > max(one.newest_epoch for one in logs)
+    return unknown or any(one.certain for one in _by_disks(best, disks, own))
+
+
+def _matter(voters: Sequence[FoundVoter], *, behind: bool) -> Matter:
     if not voters:
         return Matter.UNKNOWN
     whole = [one for one in voters if one.state is VoterState.WHOLE]
     if len(whole) < _majority(len(voters)):
         return Matter.LOST
+    if behind:
+        return Matter.BEHIND
     if sum(one.running is True for one in whole) >= _majority(len(voters)):
         lost = any(one.state in {VoterState.OTHER_DIRECTORY, VoterState.EMPTY, VoterState.BROKEN} for one in voters)
         return Matter.DISK if lost else Matter.UNREACHED

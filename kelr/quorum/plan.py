@@ -255,6 +255,12 @@ def make_address_plan(
             "fewer voters than a majority have a whole log: new addresses bring no leader",
             next_step="collect the other voters' directories, or plan one controller that leads alone",
         )
+    if assessment.matter is Matter.BEHIND or assessment.best.verdict is Verdict.STALE:
+        raise RefusedError(
+            "the voters' logs lack committed records: the leader that they elect makes brokers truncate these",
+            next_step="plan one controller that leads alone, from the best copy",
+            code="quorum-copy-stale",
+        )
     whole = {one.node for one in assessment.voters if one.state is VoterState.WHOLE}
     chosen = next(one for one in assessment.copies if one.copy.node in whole and one.copy.read_at_ms is None)
     copy, image = chosen.copy, chosen.copy.image
@@ -344,7 +350,7 @@ def _chosen(assessment: Assessment, request: PlanRequest) -> AssessedCopy:
     chosen = found[0]
     may_be_stale = request.stale and chosen.verdict is Verdict.STALE
     other = may_be_stale and _is_of_another_history(chosen, assessment.best)
-    if assessment.matter not in {Matter.LOST, Matter.UNKNOWN} and not other:
+    if assessment.matter not in {Matter.LOST, Matter.BEHIND, Matter.UNKNOWN} and not other:
         raise RefusedError(
             "the quorum is not lost: a majority of its voters has a whole log, and elects a leader by itself",
             next_step="start the controllers; kelr quorum explain says what is the matter",

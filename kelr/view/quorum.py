@@ -167,7 +167,8 @@ def copies_view() -> View[_Row]:
             Fact(
                 "matter",
                 "string",
-                "lost, or, with a majority of whole logs: stopped, unreached, disk; unknown: no copy names voters.",
+                "lost, or, with a majority of whole logs: stopped, unreached, disk, behind; unknown: no copy names"
+                " voters.",
             ),
             Fact("voters", "object[]", "Each voter: node, state, directory_id, endpoints, running."),
             Fact("newest_epoch", "integer", "The newest epoch in any directory."),
@@ -298,6 +299,9 @@ def _matter(found: Assessment) -> Text:
     if found.matter is Matter.LOST:
         needed = f"; {count // 2 + 1} are needed to elect a controller."
         return [*styled("LOST", Style.BAD), *plain(f": {logs} among those read{needed}")]
+    if found.matter is Matter.BEHIND:
+        lack = ", and all of these lack committed records. Do not start them: they would lead without these records."
+        return [*styled("LOST", Style.BAD), *plain(f": {logs}{lack}")]
     not_lost = [*styled("not lost", Style.GOOD), *plain(f": {logs}, a majority. ")]
     if found.best.verdict is Verdict.STALE:
         return [*not_lost, *plain("But the best copy is stale: do not start them. They would lead with it.")]
@@ -320,7 +324,7 @@ def _completeness(found: Assessment) -> str:
     )
     missing += [brokers(found.missing_brokers)] if found.missing_brokers else []
     if best.verdict is Verdict.PROVED:
-        return "It holds every committed record: enough voters were read, and nothing contradicts it."
+        return "It holds all that was committed before any voter was read: enough were read, nothing contradicts it."
     if best.verdict is Verdict.STALE:
         return "It lacks records, or two controllers led at once; see below."
     unread = f"; not read whole: {joined(missing)}" if missing else ""

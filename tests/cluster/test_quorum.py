@@ -657,7 +657,8 @@ def all_addresses_changed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     found = read_collections([collect(lab, "moved", *lab.controllers)])
     assert assess(found.copies, found.disks).matter is Matter.UNREACHED
     stop_controllers(lab, *lab.controllers)
-    collection = collect(lab, "stopped", *lab.controllers)
+    collection = collect(lab, "stopped", *lab.controllers, *lab.brokers)
+    assert main(["quorum", "explain", str(collection)]) == 0
     plan = str(lab.directory.parent / "plan.json")
     voters = [word for node in lab.controllers for word in ("--voter", f"{node}@{HOST}:{lab.port(node)}")]
     words = ["quorum", "plan", str(collection), *voters, "--kafka", lab.spec.kafka, "--out", plan, "--overwrite"]

@@ -106,8 +106,8 @@ def test_a_quorum_that_is_not_lost(kelr: Kelr) -> None:
         "Quorum  not lost: 2 of 3 voters have a whole log, a majority. Not enough of them\n"
         "        run: start them. Kafka then elects a controller by itself.\n"
         "Best    node 1 (h:b), offset 10 of epoch 2: proved\n"
-        "        It holds every committed record: enough voters were read, and nothing\n"
-        "        contradicts it.\n"
+        "        It holds all that was committed before any voter was read: enough were\n"
+        "        read, nothing contradicts it.\n"
         "        Voter 102: not read.\n"
     )
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kelr.errors import BadInputError, UsageError
+from kelr.errors import BadInputError, RefusedError, UsageError
 from kelr.quorum.archive import open_archive, write_archive
 from kelr.quorum.assess import Fate, Matter, Verdict, VoterState, assess
 from kelr.quorum.collect import collect_nodes
 from kelr.quorum.copies import NO_EPOCH, MetadataCopy, QuorumState
+from kelr.quorum.plan import AddressRequest, make_address_plan
 from kelr.quorum.reading import Collected, read_collections
 from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage
@@ -30,6 +31,7 @@ from tests.quorum.nodes import (
     SHORT,
     SHORT_END,
     TOPIC,
+    VOTERS,
     WHOLE,
     collect,
     directory_of,
@@ -267,3 +269,22 @@ def test_a_file_that_is_cut_short_or_no_collection_is_refused(tmp_path: Path) ->
         archive.add(manifest, "kelr-quorum.json")
     with pytest.raises(BadInputError, match="format version 2"):
         open_archive(out)
+
+
+@pytest.mark.parametrize(("epoch", "data"), [(2, True), (1, False)])
+def test_voters_that_were_put_back_from_an_older_copy_prove_nothing_and_are_not_to_be_started(
+    tmp_path: Path, epoch: int, *, data: bool
+) -> None:
+    """A broker's data shows it, or an epoch that no voter knows."""
+    voters = [write_node(tmp_path / f"c{node}", node, SHORT, epoch=epoch) for node in VOTERS]
+    broker = write_node(tmp_path / "b1", 1, WHOLE, directory="C" * 21 + "Q")
+    if data:
+        write_replica(broker, "late", LATE, [(0, 0)])
+    collected = read_collections([collect(tmp_path, *voters, broker)])
+    found = assess(collected.copies, collected.disks)
+    assert found.matter is Matter.BEHIND
+    assert (found.best.copy.node, found.best.verdict) == (1, Verdict.LOWER_BOUND)
+    assert assess(read_collections([collect(tmp_path, *voters)]).copies).matter is Matter.STOPPED
+    moved = AddressRequest({node: (f"new{node}", 9093) for node in VOTERS}, "4.4.0")
+    with pytest.raises(RefusedError, match="lack committed records"):
+        make_address_plan(collected, found, moved, now_ms=1)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kelr.quorum.assess import Assessment, Verdict, assess
+from kelr.quorum.assess import Assessment, Matter, Verdict, VoterState, assess
 from kelr.quorum.copies import BrokerDisk, MetadataCopy
 from tests.quorum.raft import Quorum
 
@@ -41,9 +41,15 @@ def lacks_data(copy: MetadataCopy, disks: list[BrokerDisk]) -> bool:
     return False
 
 
-def check(found: Assessment, quorum: Quorum, disks: list[BrokerDisk], *, lawful: bool) -> tuple[int, int]:
-    proved = stale = 0
+def check(found: Assessment, quorum: Quorum, disks: list[BrokerDisk], *, lawful: bool) -> tuple[int, int, int]:
+    proved = stale = behind = 0
     assert found.best.copy.position == max(one.copy.position for one in found.copies)
+    assert not lawful or found.matter is not Matter.BEHIND
+    whole = {one.node for one in found.voters if one.state is VoterState.WHOLE}
+    rolled_back = [one.copy for one in found.copies if one.copy.node in whole and lacks_data(one.copy, disks)]
+    if whole and len(rolled_back) == len(whole):
+        assert all(one.verdict is not Verdict.PROVED for one in found.copies)
+        behind += 1
     for one in found.copies:
         contradicted = lacks_data(one.copy, disks)
         if contradicted or one.copy.position < found.best.copy.position:
@@ -53,7 +59,7 @@ def check(found: Assessment, quorum: Quorum, disks: list[BrokerDisk], *, lawful:
             assert not one.contradictions
             assert not lawful or holds_committed(one.copy, quorum)
             proved += 1
-    return proved, stale
+    return proved, stale, behind
 
 
 @pytest.mark.parametrize("voters", [1, 2, 3, 4, 5])
@@ -75,12 +81,14 @@ def test_what_is_proved_holds_every_committed_record(voters: int, dynamic: bool)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_what_a_brokers_data_contradicts_is_never_proved_whatever_was_done_to_the_voters(dynamic: bool) -> None:
     """Voters are wiped and come back: they elect each other, and commit other records in place of committed ones."""
-    stale = 0
+    stale = behind = 0
     for seed in range(HISTORIES):
         random = Random(seed)
         quorum = Quorum(random, dynamic=dynamic, voters=3, wipes=True)
         quorum.play(random.randint(5, 60))
         copies, disks = collected(quorum, random)
         if copies:
-            stale += check(assess(copies, disks), quorum, disks, lawful=False)[1]
+            more = check(assess(copies, disks), quorum, disks, lawful=False)
+            stale, behind = stale + more[1], behind + more[2]
     assert stale > 100
+    assert behind > 5
