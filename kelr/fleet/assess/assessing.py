@@ -173,7 +173,7 @@ def _without_words(log: Column) -> Column:
     values = {
         "replica": _place(log["replica"]),
         "unheard": unheard,
-        "clean_shutdown": fn.when(fn.coalesce(~stale, fn.lit(True)), log["clean_shutdown"]),
+        "clean_shutdown": log["clean_shutdown"],
         "broker_epoch": fn.lit(None),
         "how": fn.when(log["how"] == LOG_DIRECTORY, LOG_DIRECTORY)
         .when(log["how"].endswith(SAVED), SAVED)
