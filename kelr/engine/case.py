@@ -47,7 +47,7 @@ class Case:
     election: RecordedElection | None = None
     """What kelr's audit log tells of its newest election here; None: nothing."""
     min_isr_was_less: bool = False
-    """Whether min ISR may have been less when somebody led: nobody is left in ISR, ELR and LastKnownELR, as after a
+    """Whether min ISR may have been less when somebody led: nobody is known in ISR, ELR and LastKnownELR, as after a
     write of min.insync.replicas (ConfigurationControlManager.createClearElrRecordsAsNeeded), or after ELR was switched,
     and kelr's audit log does not tell that it was kelr's, which keeps the value."""
     saved: tuple[SavedLog, ...] = ()
@@ -228,7 +228,8 @@ def _min_isr_was_less(
     state: PartitionState, rules: RuleSet, min_insync_replicas: int | None, cleared: ClearedElr | None
 ) -> bool:
     """`Case.min_isr_was_less`."""
-    emptied = rules.elr and (state.leader, state.isr, state.elr, state.last_known_elr) == (None, (), (), ())
+    # An ELR that is not known may be empty.
+    emptied = rules.elr and state.leader is None and not (state.isr or state.elr or state.last_known_elr)
     return emptied and cleared != ClearedElr(state.leader_epoch, min_insync_replicas or 0)
 
 

@@ -310,13 +310,16 @@ def min_isr_of_the_promise(case: Case) -> int | None:
     return None if case.min_isr is None else min(case.min_isr, len(case.state.replicas) - len(case.state.adding or ()))
 
 
+_EMPTIED = "ISR, ELR and LastKnownELR are empty"
+
+
 def on_fewer(case: Case) -> str:
     """Why a committed record may have been on fewer replicas than min ISR is now; empty where nothing tells so."""
     if not case.min_isr_was_less or case.proven_quorum is not None or min_isr_of_the_promise(case) == 1:
         return ""
+    emptied = "ISR is empty, and ELR, which is not known, may be" if case.state.elr is None else _EMPTIED
     return (
-        "ISR, ELR and LastKnownELR are empty, as after a write of min.insync.replicas: what was committed with a"
-        " smaller value may be on no log"
+        f"{emptied}, as after a write of min.insync.replicas: what was committed with a smaller value may be on no log"
     )
 
 
