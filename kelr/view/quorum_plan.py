@@ -105,7 +105,7 @@ def _told(plan: QuorumPlan) -> Iterator[tuple[str, Text]]:
     if plan.verdict is Verdict.STALE:
         yield "Loss", [*styled("STALE", Style.BAD), *plain(f": {_lacks(plan)}")]
     elif plan.verdict is Verdict.PROVED:
-        yield "Loss", plain("None: the copy holds every committed record.")
+        yield "Loss", plain("None: the copy holds all that was committed before any voter was read.")
     else:
         nodes = f"nodes {joined(plan.missing)} were not read whole" if plan.missing else "not every node was read"
         yield "Loss", [*styled("UNKNOWN", Style.NOTICE), *plain(f": {nodes}, and may hold more metadata.")]

@@ -110,6 +110,12 @@ def test_what_is_not_so_is_said(rescue: Rescue, check: str, passed: bool | None,
     assert words in found[1]
 
 
+def test_of_static_voters_it_is_said_that_their_addresses_are_not_known(rescue: Rescue) -> None:
+    static = replace(rescue, plan=replace(rescue.plan, kraft_version=0))
+    assert results(static, WELL)["other leaders"][1].endswith("UNKNOWN: see that none of them runs")
+    assert "UNKNOWN" not in results(rescue, WELL)["other leaders"][1]
+
+
 def test_brokers_that_are_done_without_are_not_waited_for(rescue: Rescue) -> None:
     lost = replace(rescue, plan=replace(rescue.plan, missing=(1, 101, 102)))
     gone = replace(WELL, quorum=Quorum(100, 20, (node(100, 200),), ()), cluster=Cluster("c", ()))
