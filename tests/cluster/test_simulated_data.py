@@ -49,6 +49,7 @@ class Twins:
         create_topic(lab, self.topic, [[1, 2, 3]], {"min.insync.replicas": "2", "retention.ms": "-1"})
         simulated.inside(lambda world: world.running.ask(events.TopicCreated(self.topic, ((1, 2, 3),))))
         lab.wait_partitions(self.topic, "all are in sync", lambda state: len(state.isr) == 3)
+        self.informed(1, 2, 3)
         self.ids = [topic_id_uuid(self.state(servers).topic_id or "") for servers in self.servers]
         self.differences: list[str] = []
         self.asked = 0
