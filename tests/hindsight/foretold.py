@@ -446,7 +446,11 @@ def _judged_loss(
         return Judged(claim, Verdict.OPEN, "several elections")
     verdicts = [bounded(one.of_all, len(gone), gone=len(before))]
     if not one.promised:
-        verdicts.append(bounded(one.of_committed, len(committed), gone=len(before)))
+        verdict = bounded(one.of_committed, len(committed), gone=len(before))
+        if verdict is Verdict.WRONG:
+            # What was deleted on purpose had been committed: where nothing shows the deletion, it looks lost.
+            verdict = bounded(one.of_committed, len(committed | gone & was.deleted_unseen), gone=len(before))
+        verdicts.append(verdict)
     return Judged(claim, next(v for v in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if v in verdicts), text)
 
 
