@@ -284,7 +284,10 @@ def _elect(world: World, address: TopicPartition, option: Option) -> None:
         others = tuple(one for one in replicas if one != option.desired and one in registered)
         with world.uncordoned(replicas):
             done = running.ask(events.Reassigned(address, (option.desired, *others)))
-        first = next(filter(running.cluster.controller.active, replicas), None)
+        # A live broker's replica in a failed directory is none that Kafka elects.
+        offline = world.partitions[address].offline_replicas or ()
+        able = (one for one in replicas if one not in offline)
+        first = next(filter(running.cluster.controller.active, able), None)
         if done.answers[address] != NONE and first != option.desired:
             return  # nothing more is asked for
         if world.partitions[address].leader is None:
