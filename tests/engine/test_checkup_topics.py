@@ -362,9 +362,20 @@ def test_reassignments_that_nobody_tells_of() -> None:
     assert unchecked(told) == {"reassignment": "CLUSTER_AUTHORIZATION_FAILED"}
 
 
-def test_replicas_on_their_way_out_do_not_count() -> None:
-    told = found(look([row("orders", 0, (1, 2, 3), adding=(), removing=(2, 3))]))
-    assert set(told) == {"rf-one", "reassignment"}
+@pytest.mark.parametrize(
+    ("replicas", "adding", "removing", "expected"),
+    [
+        ((1, 2, 3), (), (2, 3), set()),  # until it ends, it has three
+        ((3, 1, 2), (3,), (1, 2), {"rf-two"}),
+        ((2, 1), (2,), (1,), {"rf-one"}),
+    ],
+)
+def test_how_few_replicas_there_are_while_they_are_reassigned(
+    replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], expected: set[str]
+) -> None:
+    told = found(look([row("orders", 0, replicas, adding=adding, removing=removing)]))
+    assert {"rf-one", "rf-two"} & set(told) == expected
+    assert "reassignment" in told
 
 
 def test_configs_that_could_not_be_read() -> None:

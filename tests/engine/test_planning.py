@@ -225,7 +225,7 @@ def test_a_designation_of_whom_kafka_elects_anyway_is_one_request() -> None:
     [
         (ElectionRequest(ElectionType.DESIGNATION), "A designation needs the desired leader"),
         (designated(7), "Broker 7 is no replica of orders:0: replicas are [3, 1, 2]."),
-        (designated(1), "Broker 1 cannot be elected: it is fenced."),
+        (designated(1), "Broker 1 cannot lead: it is fenced."),
         (
             ElectionRequest(ElectionType.UNCLEAN, 2),
             "A desired leader (2) goes with a designation, not with an unclean election.",
@@ -246,7 +246,7 @@ def test_a_designation_that_kafka_would_not_obey_is_refused() -> None:
 
 def test_a_replica_whose_log_directory_failed_cannot_be_designated() -> None:
     snapshot = with_state(incident(), offline_replicas=(1, 3))
-    assert refusal(snapshot, designated(3)).reason.startswith("Broker 3 cannot be elected: it is shutting down, or its")
+    assert refusal(snapshot, designated(3)).reason.startswith("Broker 3 cannot lead: it is shutting down, or its")
 
 
 def test_a_broker_that_is_not_registered_leaves_the_assignment_and_that_is_said() -> None:

@@ -585,9 +585,10 @@ def _verified(case: Case) -> _Answer:
 
 
 def _refused(case: Case) -> _Answer:
-    """What Kafka would do is not refused."""
-    leader, wanted = case.happened.leader, case.claim.about
-    anew = leader is not None and leader != case.truth.state.leader and leader in case.happened.active
+    """What Kafka would do is not refused. A leader that is only recorded, without its log directory, is none."""
+    leader, wanted, was = case.happened.leader, case.claim.about, case.truth.state
+    serves = leader in case.happened.active and leader not in (was.offline_replicas or ())
+    anew = leader is not None and leader != was.leader and serves
     elected = anew and wanted in {None, leader}
     return _is(not elected, f"Kafka elects {leader}")
 

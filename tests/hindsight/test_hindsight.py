@@ -55,6 +55,8 @@ MENDED = {
     880240: "the engineer did not ask for the election that the advice ends with (the judge's)",
     1110209: "a report counts what DeleteRecords took unseen: it had been committed, and looks lost (the judge's)",
     1120790: "the first live replica is in a failed directory: who is designated needs no other order (the judge's)",
+    1122116: "doctor called a partition one with a single replica while a reassignment was taking the others away",
+    1122438: "Kafka 4.0 records a last known leader without its log directory, which was to be refused (the judge's)",
     1100701: "nothing committed was to be lost where the ELR is not known, and min ISR had been less",
     91664: "a transaction begins beyond the high watermark of whoever is designated",
 }

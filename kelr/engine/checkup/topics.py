@@ -531,8 +531,8 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.UNCLEAN_ELECTION: lambda row, checks: checks.about.loses_by_itself(row.config) is True,
     of.MIN_ISR_ONE: lambda row, _: row.min_isr == 1 and len(_target(row)) > 1,
     of.MIN_ISR_IS_RF: lambda row, _: row.min_isr is not None and row.min_isr >= len(_target(row)) > 1,
-    of.RF_ONE: lambda row, _: len(_target(row)) == 1,
-    of.RF_TWO: lambda row, _: len(_target(row)) == 2,
+    of.RF_ONE: lambda row, _: _replica_count(row) == 1,
+    of.RF_TWO: lambda row, _: _replica_count(row) == 2,
     of.ONE_RACK: lambda row, checks: checks.in_one_rack(row),
     of.FOREIGN: lambda row, _: row.config.foreign is not None,
     of.REMOTE_STORAGE: lambda row, _: bool(row.config.remote_storage),
@@ -545,6 +545,13 @@ def _out_of_sync(row: Described) -> tuple[int, ...]:
     """Its replicas that are not in the ISR; of those on their way in or out nothing is said."""
     adding = row.state.adding or ()
     return tuple(one for one in _target(row) if one not in row.state.isr and one not in adding)
+
+
+def _replica_count(row: Described) -> int:
+    """How many replicas it has, or is to have, whichever is more: while a reassignment takes some away, the failure of
+    one is not yet what it will be."""
+    adding = row.state.adding or ()
+    return max(len(_target(row)), sum(one not in adding for one in row.state.replicas))
 
 
 def _target(row: Described) -> tuple[int, ...]:

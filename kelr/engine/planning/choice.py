@@ -219,7 +219,7 @@ def _why_not_preferred(subject: Subject) -> str:
 
 def _designation(subject: Subject, wanted: int) -> Choice | NotPlanned:
     if wanted not in subject.case.electable:
-        return refused(subject, f"Broker {wanted} cannot be elected: it is {subject.case.status(wanted)}.")
+        return refused(subject, f"Broker {wanted} cannot lead: it is {subject.case.status(wanted)}.")
     outcome = subject.designation(wanted)
     if outcome is None or outcome.elected != wanted or outcome.elected_by is None or outcome.loss is None:
         note = "" if outcome is None else outcome.note
