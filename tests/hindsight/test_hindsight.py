@@ -57,6 +57,8 @@ MENDED = {
     1120790: "the first live replica is in a failed directory: who is designated needs no other order (the judge's)",
     1122116: "doctor called a partition one with a single replica while a reassignment was taking the others away",
     1122438: "Kafka 4.0 records a last known leader without its log directory, which was to be refused (the judge's)",
+    1128695: "a rescue was to save what DeleteRecords had taken, as another log showed later (the judge's)",
+    1128824: "a log that begins where the planned one ended was to hold all of it: it had been emptied",
     1100701: "nothing committed was to be lost where the ELR is not known, and min ISR had been less",
     91664: "a transaction begins beyond the high watermark of whoever is designated",
 }

@@ -41,6 +41,8 @@ def test_what_is_well_passes_every_check_once() -> None:
         (seen(state={"leader": 3}, logs=(LogUnavailable(3, LogUnavailableReason.NOT_AUTHORIZED),)),
          UNKNOWN, "cannot be told"),
         (seen(state={"leader": 3}, logs=(log(3, *LINEAGE, lineage=None),)), UNKNOWN, "cannot be told"),
+        # By retention, or since it was emptied as a follower that began beyond its leader's end.
+        (seen(state={"leader": 3}, logs=(log(3, (5, 140), log_start=135),)), UNKNOWN, "cannot be told from its log"),
         (seen(state={"topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}), NO, "deleted and made again"),
         (Seen(None, error="UNKNOWN_TOPIC_OR_PARTITION"), UNKNOWN, "UNKNOWN_TOPIC_OR_PARTITION"),
     ],

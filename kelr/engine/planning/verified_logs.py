@@ -49,7 +49,8 @@ def kept_up_to(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
     """The offset (exclusive) up to which a log holds the records that the planned replica's log held.
 
     Only one leader writes in an epoch, so a log that holds the planned log's last epoch up to its end holds all of it.
-    What retention has taken since counts as held. None where it is not known.
+    What retention has taken since counts as held. None where it is not known, as of another replica's log that begins
+    where the planned one ended, or later.
     """
     return _kept_of(elected_log(planned), log)
 
@@ -85,7 +86,9 @@ def _kept_of(evidence: LogEvidence | None, log: ReplicaLog | None) -> int | None
     if parts is None or log.lineage is None:
         return None
     if (log.log_start or 0) >= held:
-        return held  # retention has taken all of it since
+        # Its own log lost that to retention since. Another one may never have held it: a follower that begins beyond
+        # its leader's end is emptied, and begins anew there (UnifiedLog.truncateTo).
+        return held if log.replica == evidence.replica else None
     older = [part for part in parts if part.epoch <= evidence.last_epoch]
     end = older[-1].end if older else log.log_start or 0
     # Without that epoch, at least its last record is gone.
