@@ -421,7 +421,8 @@ def _rescued(address: TopicPartition, followed: Followed, truth: Truth, snapshot
     refused = left_over is not None and left_over.why is Unplanned.REFUSED
     if kept is None or not read or refused or address in followed.blind:
         return Judged(claim, Verdict.OPEN, "")
-    held = {record for replica in read for record in truth.logs[replica].values()} - truth.deleted - truth.deleted_unseen
+    held = {record for replica in read for record in truth.logs[replica].values()}
+    held -= truth.deleted | truth.deleted_unseen
     left = held - kept - followed.saved.get(address, set())
     text = f"{len(left)} records are gone that a disk held which was read"
     return Judged(claim, Verdict.WRONG if left else Verdict.RIGHT, text)
