@@ -164,12 +164,14 @@ class Judge:
     def _undetected(self, cluster: Cluster, at: TopicPartition) -> Iterator[tuple[int, ...]]:
         """Orders that a run gave back after a kelr of another host in ways that docs/recovery.md has under what no kelr
         can detect: a second time; or before its own reordering came, so that it took the other's for its own; or where
-        its reordering came after the other had restored, from whose order it was planned."""
+        its reordering came after the other had restored, from whose order it was planned; or where the other was killed
+        before it learnt that its reordering had come, and found the old order, which this one had given."""
         given: dict[str, tuple[int, ...]] = {}
         overtaken: dict[str, tuple[int, ...]] = {}
         begun: set[str] = set()
         late: set[str] = set()
         restored: set[tuple[str, tuple[int, ...]]] = set()
+        unknown: set[tuple[str, tuple[int, ...]]] = set()
         for effect in cluster.effects:
             if effect.kind != "reorder" or effect.address != at or not effect.by or effect.after is None:
                 continue
@@ -179,6 +181,10 @@ class Judge:
             if overtaken.pop(by, None) == order or (by not in begun and before.get(at) == order):
                 yield order
             host = by.partition("/")[0] + "/"
+            if order == before.get(at) and any(one == order and not run.startswith(host) for run, one in unknown):
+                yield order
+            if effect.process is not None and effect.process.killed and effect.process.step == "reorder":
+                unknown.add((by, order))
             if order != before.get(at) and before.get(at) in {one for run, one in restored if not run.startswith(host)}:
                 late.add(by)
             elif by in late and before.get(at) == order:
