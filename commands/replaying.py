@@ -22,7 +22,7 @@ from kelr.recovery.places import cluster_directory, state_directory
 from kelr.rescue.archive import Dump, open_dump, read_head
 from kelr.rescue.journal import ReplayJournal, is_replayed, journal_file
 from kelr.rescue.judge import Verdict
-from kelr.rescue.preparing import Preparing
+from kelr.rescue.preparing import Preparing, never_known
 from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan, Skipped, skips_in_words
 from kelr.sources.live import LiveSource
@@ -326,6 +326,7 @@ def _row(one: PartitionReplay, count: int, error: str = "", *, sent: bool = True
         error=error,
         cut=of(Verdict.HANGING) + of(Verdict.DROPPED),
         deleted=of(Verdict.DELETED),
+        unknown=of(Verdict.UNKNOWN),
         skipped_records=0 if sent else one.to_replay,
     )
 
@@ -413,8 +414,11 @@ def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None
         if all("AUTHORIZATION" in one.error for one in failed) and not any(one.confirmed for one in produced):
             raise NotAuthorizedError(text, next_step="the principal needs WRITE on the topic")
         said.insert(0, text)
+    unknown = never_known(plan.partitions)
     if said:
         # People have the command already that says how to mend it.
         people = output.format.for_people
         text = "; ".join(said)
         raise PartlyDoneError(f"{text}; {_GO_ON}" if people else text, next_step=None if people else _GO_ON)
+    if unknown:
+        raise PartlyDoneError(unknown)

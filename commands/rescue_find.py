@@ -167,7 +167,7 @@ def _compared_on_disks(
         state = _state(others[comparable[0]], elect, *comparable)
         why = f"replica {elect}, which is to lead, lacks these"
         wanted = tuple(
-            Wanted(state, one.replica, one.from_offset, end, why, logs.ranked[one.replica])
+            Wanted(state, one.replica, one.from_offset, end, why, logs.ranked[one.replica], lacked_by=elect)
             for one in rescue_from(logs, state.replicas, elect)
             if (end := limits.until(one.to_offset)) > one.from_offset
         )

@@ -41,6 +41,8 @@ class Wanted:
     known, or behind `from_offset`. If its end is among what is lost, it hangs there."""
     lost_from: int | None = None
     """Where what is lost begins, where `from_offset` is earlier than that; else None."""
+    lacked_by: int | None = None
+    """The replica whose log lacks these, compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
             logs.heard[step.replica],
             compacted,
             open_since=stable if stable is not None and stable < step.from_offset else None,
+            lacked_by=leader,
         )
         for step in rescue_from(logs, named, leader)
         if step.from_offset < limits.until(step.to_offset)

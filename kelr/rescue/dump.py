@@ -103,6 +103,7 @@ def _described(one: Wanted, how: str, now_ms: int) -> SavedTail:
         compacted=one.compacted,
         read_at_ms=log.read_at_ms or now_ms,
         lost_from=one.lost_from,
+        lacked_by=one.lacked_by,
     )
 
 

@@ -37,8 +37,10 @@ class Verdict(StrEnum):
     OPEN = "open"
     """Its transaction has no end in the file, or one that cannot be told."""
     DELETED = "deleted"
-    """Its offset is below where the present leader's log begins: retention or DeleteRecords took it on purpose, from
+    """The present leader's log held it, and begins behind it: retention or DeleteRecords took it on purpose, from
     whichever replica held it."""
+    UNKNOWN = "unknown"
+    """The present leader's log begins behind it, and whether it ever held it is not known."""
     MARKER = "marker"
     OUTSIDE = "outside"
     """The first or last batch holds it, and it is not among the offsets that were asked for."""
@@ -77,12 +79,21 @@ class Survivors:
                 f"{f' ({log.last_epoch_error})' if log.last_epoch_error else ''}: which records survived is not known",
                 next_step="give the principal READ on the topic, or replay elsewhere with --to TOPIC --all-records",
             )
+        self.leader = log.replica
         self._start = log.log_start
         self._parts: tuple[Segment, ...] = parts
 
     def begins_behind(self, offset: int) -> bool:
         """Whether retention or DeleteRecords has taken this offset from the log: its start moves for nothing else."""
         return offset < self._start
+
+    def held(self, leader_epoch: int, offset: int) -> bool | None:
+        """Whether the log held this record before it began behind it; None where its epochs do not tell: all that is
+        left of it is newer."""
+        older = [part for part in self._parts if part.epoch <= leader_epoch]
+        if not older:
+            return None
+        return older[-1].epoch == leader_epoch and offset < older[-1].end
 
     def hold(self, leader_epoch: int, offset: int) -> bool:
         """Whether the log holds this record."""
@@ -199,7 +210,9 @@ class Judge:
                 next_step="leave this partition out: name the others behind the file",
             )
         if self.survivors is not None and self.survivors.begins_behind(record.offset):
-            return Verdict.DELETED
+            held = self._held(self.survivors, tail, epoch, record.offset)
+            if held is not False:
+                return Verdict.DELETED if held else Verdict.UNKNOWN
         if self.survivors is not None and self.survivors.hold(epoch, record.offset):
             if lost_commit is None:
                 return Verdict.SURVIVES
@@ -213,6 +226,15 @@ class Judge:
         if record.key is not None and self.newest_epoch.get(digest_of(record.key), -1) > epoch:
             return Verdict.OVERWRITTEN
         return self._already_or_replay(tail, number, epoch, record)
+
+    @staticmethod
+    def _held(survivors: Survivors, tail: SavedTail, leader_epoch: int, offset: int) -> bool | None:
+        """Whether the leader's log held this record before it began behind it: by its epochs, or as the two logs were
+        compared when the record was saved."""
+        held = survivors.held(leader_epoch, offset)
+        if held is None and tail.lacked_by == survivors.leader:
+            return offset < (tail.from_offset if tail.lost_from is None else tail.lost_from)
+        return held
 
     def _names(self, tail: SavedTail, epoch: int, record: Record) -> tuple[Origin, ...]:
         """Where the record is, and where it was before: a record that was replayed is still the one that it was."""

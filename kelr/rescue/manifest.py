@@ -97,6 +97,8 @@ class SavedTail:
     lost_from: int | None = None
     """Where what the leader lacks begins, where `from_offset` is before that: the records before it are those since the
     beginning of the oldest transaction whose end the leader lacks. None: at `from_offset`."""
+    lacked_by: int | None = None
+    """The replica whose log lacked these records when they were saved; None: they were compared with none."""
 
     @property
     def address(self) -> TopicPartition:

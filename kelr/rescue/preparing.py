@@ -336,13 +336,8 @@ class Preparing:
         gaps = sorted({str(one.source) for one in partitions if not all(tail.whole for tail in one.tails)})
         if gaps:
             said.append(f"the file does not hold all that was asked for of {', '.join(gaps[:5])}: see kelr rescue show")
-        deleted = {str(one.source): gone for one in partitions if (gone := one.counts.get(Verdict.DELETED, 0))}
-        if deleted:
-            names = ", ".join(list(deleted)[:5]) + (f" and {len(deleted) - 5} more" if len(deleted) > 5 else "")
-            said.append(
-                f"{plural(sum(deleted.values()), 'record')} of {names} not produced again: DeleteRecords or retention"
-                " deleted those offsets on purpose, and the log begins after them"
-            )
+        if deleted := _left_out(partitions, Verdict.DELETED):
+            said.append(f"{deleted}: DeleteRecords or retention deleted them on purpose, and the log begins after them")
         stamped = sorted({one.target.state.topic for one in partitions if one.scan.log_append_time})
         if stamped:
             said.append(f"topic {', '.join(stamped)} gives records the time of their writing: their own will be lost")
@@ -368,6 +363,20 @@ def _able(found: Led | NotNow) -> Led:
     if isinstance(found, NotNow):
         raise found.error()
     return found
+
+
+def _left_out(partitions: Sequence[PartitionReplay], verdict: Verdict) -> str:
+    """How many records get this verdict, and of which partitions; empty where none does."""
+    counts = {str(one.source): count for one in partitions if (count := one.counts.get(verdict, 0))}
+    names = ", ".join(list(counts)[:5]) + (f" and {len(counts) - 5} more" if len(counts) > 5 else "")
+    return f"{plural(sum(counts.values()), 'record')} of {names} not produced again" if counts else ""
+
+
+def never_known(partitions: Sequence[PartitionReplay]) -> str:
+    """That records may be lost which are left out; empty where none are."""
+    unknown = _left_out(partitions, Verdict.UNKNOWN)
+    why = "the log begins after them, and whether it ever held them is not known"
+    return f"{unknown}: {why}; --to TOPIC --all-records produces them elsewhere" if unknown else ""
 
 
 def _same_topic(tails: Sequence[SavedTail], origin: Led) -> bool:

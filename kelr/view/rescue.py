@@ -301,6 +301,7 @@ class ReplayRow:
     error: str = ""
     cut: int = 0
     deleted: int = 0
+    unknown: int = 0
     skipped_records: int = 0
     """Records in the file of a partition that gets none of them now; `error` says why."""
 
@@ -313,6 +314,7 @@ class ReplayRow:
             (self.already, "replayed already"),
             (self.overwritten, "overwritten since"),
             (self.deleted, "deleted on purpose since"),
+            (self.unknown, "UNKNOWN: perhaps deleted on purpose"),
             (self.aborted, "of aborted transactions"),
             (self.open, "of transactions without an end"),
             (self.markers, "markers"),
@@ -374,7 +376,8 @@ _SKIPPED: Sequence[tuple[str, str]] = (
     ("cut", "Records that the surviving log holds, of committed transactions whose commit it lacks."),
     ("already", "Records that an earlier replay has produced."),
     ("overwritten", "Records whose key was written again since, in a compacted topic."),
-    ("deleted", "Records below where the log begins by now: DeleteRecords or retention took those offsets on purpose."),
+    ("deleted", "Records that the log held and begins behind by now: DeleteRecords or retention took them on purpose."),
+    ("unknown", "Records below where the log begins by now, of which it is not known whether it ever held them."),
     ("aborted", "Records of aborted transactions."),
     ("open", "Records of transactions of which no end is known."),
     ("markers", "Control records, which are never replayed."),

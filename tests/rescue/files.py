@@ -25,6 +25,8 @@ def tail(
     replica: int = 3,
     held: ReplicaLog | None = None,
     compacted: bool | None = False,
+    lacked_by: int | None = None,
+    lost_from: int | None = None,
 ) -> tuple[Wanted, TailSource]:
     """A tail to save, whose log gives these pieces."""
     wanted = Wanted(
@@ -35,6 +37,8 @@ def tail(
         "replica 2, which leads, lacks these",
         held or log(replica, (0, end)),
         compacted,
+        lacked_by=lacked_by,
+        lost_from=lost_from,
     )
     return wanted, TailSource("Fetch", lambda _start, _end: pieces)
 

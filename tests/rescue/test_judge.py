@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,11 +28,11 @@ def verdicts(tmp_path: Path) -> Verdicts:
     """Saves these batches and judges each record, by offset."""
 
     def run(
-        judge: Judge, *tails: Sequence[RawBatch | Unread], start: int = 10, end: int = 30
+        judge: Judge, *tails: Sequence[RawBatch | Unread], start: int = 10, end: int = 30, **changes: Any
     ) -> list[tuple[int, Verdict]]:
         path = tmp_path / "judged.kelr-rescue"
         path.unlink(missing_ok=True)
-        save(path, [tail(pieces, start, end, held=log(3, (9, end))) for pieces in tails])
+        save(path, [tail(pieces, start, end, held=log(3, (9, end)), **changes) for pieces in tails])
         with open_dump(path) as dump:
             return [(one.record.offset, one.verdict) for one in judge_tails(dump, dump.manifest.tails, judge)]
 
@@ -75,18 +76,34 @@ def test_survivors_are_the_leaders_own_records(data: st.DataObject) -> None:
             assert survivors.hold(epoch, offset) == (epoch_at.get(offset) == epoch)
 
 
-@pytest.mark.parametrize("epoch", [5, 4])
-def test_what_was_deleted_on_purpose_since_is_not_brought_back(verdicts: Verdicts, epoch: int) -> None:
-    """The log's start moves by retention and DeleteRecords alone, and from whichever log: with the record or without,
-    nobody was to read that offset any more."""
+@pytest.mark.parametrize(
+    ("epoch", "lacked_by", "below", "then"),
+    [
+        (5, None, Verdict.DELETED, Verdict.SURVIVES),
+        # Its own records of newer epochs were deleted: whether it had this one is not known, unless the file tells.
+        (4, None, Verdict.UNKNOWN, Verdict.REPLAY),
+        (4, 1, Verdict.UNKNOWN, Verdict.REPLAY),
+        (4, 2, Verdict.REPLAY, Verdict.REPLAY),
+        (7, None, Verdict.REPLAY, Verdict.REPLAY),
+    ],
+)
+def test_what_was_deleted_on_purpose_since_is_not_brought_back(
+    verdicts: Verdicts, epoch: int, lacked_by: int | None, below: Verdict, then: Verdict
+) -> None:
+    """The log's start moves by retention and DeleteRecords alone: they took what the log held, and nothing else."""
     judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Origins())
-    then = Verdict.SURVIVES if epoch == 5 else Verdict.REPLAY
-    assert verdicts(judge, [batch(18, 4, epoch=epoch)]) == [
-        (18, Verdict.DELETED),
-        (19, Verdict.DELETED),
+    assert verdicts(judge, [batch(18, 4, epoch=epoch)], lacked_by=lacked_by) == [
+        (18, below),
+        (19, below),
         (20, then),
         (21, then),
     ]
+
+
+def test_what_is_saved_for_the_sake_of_its_transaction_was_in_the_leaders_log(verdicts: Verdicts) -> None:
+    judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Origins())
+    told = verdicts(judge, [batch(17, 3, epoch=4)], lacked_by=2, lost_from=18)
+    assert told == [(17, Verdict.DELETED), (18, Verdict.REPLAY), (19, Verdict.REPLAY)]
 
 
 @pytest.mark.parametrize("changes", [{"lineage": None}, {"log_start": None}])

@@ -20,7 +20,7 @@ from kelr.rescue.archive import open_dump
 from kelr.rescue.journal import ReplayJournal
 from kelr.rescue.judge import Verdict
 from kelr.rescue.origin import read_origins
-from kelr.rescue.preparing import Preparing
+from kelr.rescue.preparing import Preparing, never_known
 from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan, skips_in_words
 from kelr.sources.base import Progress
@@ -491,15 +491,31 @@ def test_records_below_the_logs_start_were_deleted_on_purpose_and_that_is_said(
     cluster: FakeCluster, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = cluster.leader_log
-    monkeypatch.setattr(cluster, "leader_log", lambda at: replace(real(at), log_start=11))
+    monkeypatch.setattr(cluster, "leader_log", lambda at: replace(real(at), log_start=9))
     plan = planned(cluster, file)
     (one,) = plan.partitions
-    assert one.counts == {Verdict.DELETED: 3, Verdict.REPLAY: 9}
+    assert one.counts == {Verdict.DELETED: 1, Verdict.SURVIVES: 1, Verdict.REPLAY: 10}
     (said,) = [warning for warning in plan.warnings if "on purpose" in warning]
     assert said == (
-        "3 records of orders:0 not produced again: DeleteRecords or retention deleted those offsets on purpose, and the"
-        " log begins after them"
+        "1 record of orders:0 not produced again: DeleteRecords or retention deleted them on purpose, and the log"
+        " begins after them"
     )
+
+
+def test_what_the_leaders_own_newer_records_were_deleted_behind_is_not_taken_for_deleted(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = cluster.leader_log
+    monkeypatch.setattr(cluster, "leader_log", lambda at: replace(real(at), log_start=11))
+    plan = planned(cluster, saved(tmp_path, LOST))
+    assert plan.partitions[0].counts == {Verdict.UNKNOWN: 3, Verdict.REPLAY: 9}
+    assert never_known(plan.partitions) == (
+        "3 records of orders:0 not produced again: the log begins after them, and whether it ever held them is not"
+        " known; --to TOPIC --all-records produces them elsewhere"
+    )
+    plan = planned(cluster, saved(tmp_path, LOST, lacked_by=2))
+    assert plan.partitions[0].counts == {Verdict.REPLAY: 12}
+    assert never_known(plan.partitions) == ""
 
 
 def test_surviving_records_never_go_back_to_their_own_topic(cluster: FakeCluster, file: Path) -> None:
