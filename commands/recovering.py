@@ -241,23 +241,23 @@ def rescued_in(path: Path) -> list[Path]:
 
 
 def saved_before(plan: Plan, path: Path | None, files: Files = NO_FILES) -> Saved:
-    """What of the plan was saved already: in the rescue files that are here, by their names and by what they say of
-    themselves, since a disk that was read may have had nothing to save; and, of each election, in those on record.
+    """What of the plan was saved already: in the rescue files that are here, by the disks of which they hold something,
+    or say that there was nothing to save; and, of each election, in those on record.
 
     Args:
         path: the plan's file, if it has one.
         files: what the rescue files hold that are on record.
     """
     stem, here = "" if path is None else path.stem, [] if path is None else rescued_in(path)
-    named = {int(number) for one in here for number in re.findall(r"[0-9]+", one.stem.removeprefix(stem))}
+    read: set[int] = set()
     for one in here:
         with suppress(BadInputError):
-            named.update(tail.replica for tail in read_head(one)[0].tails if tail.how == LOG_DIRECTORY)
+            read.update(tail.replica for tail in read_head(one)[0].tails if tail.how == LOG_DIRECTORY)
     disks, lacking = set[int](), set[int]()
     for election, whole in _held_whole(plan, files):
         at_stake = disks_at_stake([election])
         disks, lacking = disks | (at_stake & whole.keys()), lacking | (at_stake - whole.keys())
-    return Saved(f"{stem}{SUFFIX}" in {one.name for one in here}, frozenset(named | (disks - lacking)))
+    return Saved(f"{stem}{SUFFIX}" in {one.name for one in here}, frozenset(read | (disks - lacking)))
 
 
 def saved_in_words(plan: Plan, files: Files) -> Mapping[str, Sequence[TopicPartition]]:

@@ -20,6 +20,7 @@ from kelr.model import Snapshot, TopicError, TopicPartition
 from kelr.model.plan import Check, Finding, Passed, PlannedElection
 from kelr.recovery import audit
 from kelr.recovery.plan_file import read_plan
+from kelr.rescue.dump import TailSource
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 from kelr.view.describe import NOTHING_READ
@@ -36,6 +37,7 @@ from tests.recovery.simulated import (
     leaderless,
     returns,
 )
+from tests.rescue.files import save, tail
 from tests.view.test_schema import violations
 
 CONNECTION = ("-b", "kafka-1:9092")
@@ -911,7 +913,7 @@ def test_a_plan_without_a_broker_whose_disk_nobody_read_leads_to_that_disk(kelr:
     # It is named once more where it would be passed by, until it is done.
     dry_run = ("recover", "apply", "p.json", "--dry-run", *CONNECTION)
     assert told in kelr(*dry_run).out
-    Path("p-from-1.kelr-rescue").touch()
+    save(Path("p-from-1.kelr-rescue"), [(tail([], 5, 5, replica=1)[0], TailSource("log directory", lambda *_: []))])
     ran = kelr(*dry_run)
     assert "rescue" not in ran.out + ran.err
     assert "DIRECTORY" not in ran.out + ran.err
