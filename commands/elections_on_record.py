@@ -19,8 +19,8 @@ from kelr.recovery.places import has_records, state_directory
 from kelr.recovery.verify import plan_selection
 from kelr.rescue.known import known_files
 from kelr.sources.base import Source, quorums_of
+from kelr.view.plan_words import named
 
-_MOST_NAMES = 5
 _NOT_KNOWN = "which elections kelr made here is not known"
 Note = Callable[[str], object]
 """Takes a line beside the data."""
@@ -96,12 +96,9 @@ def unsaved_on_record(source: Source, selection: Selection, note: Note) -> Unsav
 
 def unsaved_in_words(found: Unsaved) -> str:
     """One sentence about all of them."""
-    names = ", ".join(map(str, sorted(found)[:_MOST_NAMES]))
-    more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
     away = sorted({one for left in found.values() for one in left})
     return (
-        f"By kelr's own record elections of {plural(len(found), 'partition')} ({names}{more}) may have given records"
-        f" up: save what {agree(len(away), 'the disk', 'the disks')} of {brokers(away)}"
-        f" {agree(len(away), 'holds', 'hold')} before {agree(len(away), 'it starts', 'they start')}; kelr explain says"
-        " how"
+        f"kelr's audit log: elections of {plural(len(found), 'partition')} ({named(found)}) may have lost records. Save"
+        f" {agree(len(away), 'the disk', 'the disks')} of {brokers(away)} before"
+        f" {agree(len(away), 'it starts', 'they start')}: kelr explain says how"
     )

@@ -478,7 +478,7 @@ def _open_run(journal: Journalled) -> OpenRun:
 MOST_ENTRIES = 5_000
 """So many entries are kept at most; those that tell least are left out first, then the oldest."""
 _NO_LOG = (
-    "No metadata log was given (--metadata-log or --bootstrap-controller): the timeline has only what kelr did and saw,"
+    "No metadata log was given (--metadata-log, or -b of a live cluster): the timeline has only what kelr did and saw,"
     " and how long partitions had no leader is not known."
 )
 
@@ -496,7 +496,7 @@ def read_log(
     now = now_ms()
     window = Window(read_moment("--since", since, now_ms=now), read_moment("--until", until, now_ms=now))
     try:
-        with opened_log(session.settings) as log:
+        with opened_log(session.settings, by_brokers=True) as log:
             if log is None:
                 return None, [Gap(_NO_LOG)]
             if None not in {log.cluster_id, cluster_id} and log.cluster_id != cluster_id:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -127,11 +128,33 @@ def _misused(error: Any) -> int:
     for pydantics, ours in _IN_OUR_WORDS.items():
         message = message.replace(pydantics, ours, 1)
     if message:  # else nothing was typed, and the help has been shown
-        option = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None  # there is none such
-        others = commands_with(option) if option else []
-        also = f"; {option} is an option of {', '.join(others)}" if others else ""
-        _say([f"error: {message[:1].lower()}{message[1:]}", f"  fix: {error.ctx.command_path} --help{also}"])
+        message = _POSSIBLE.sub(r"; did you mean \1?", message)
+        instead = _instead(error)
+        if instead in _INSTEAD.values():
+            message = message.partition(";")[0]
+        _say([f"error: {message[:1].lower()}{message[1:]}", f"  fix: {instead}"])
     return int(ExitCode.USAGE)
+
+
+_POSSIBLE = re.compile(r" \(Possible options: (.*)\)$")
+_INSTEAD = {
+    "kelr explain --leaderless": "kelr explain alone explains every partition that needs action",
+    "kelr explain --log-dir": (
+        "kelr recover collect --log-dir DIR --out broker-1.kelr, then kelr explain --logs broker-1.kelr"
+    ),
+}
+"""Options that people look for behind another command than theirs."""
+
+
+def _instead(error: Any) -> str:
+    """What to type instead."""
+    command, option = error.ctx.command_path, None
+    if hasattr(error, "possibilities"):  # there is no such option
+        option = getattr(error, "option_name", None)
+    if (known := _INSTEAD.get(f"{command} {option}")) is not None:
+        return known
+    others = commands_with(option) if option else []
+    return f"{command} --help" + (f"; {option} is an option of {', '.join(others)}" if others else "")
 
 
 def _defect(error: Exception, *, debug: bool) -> int:

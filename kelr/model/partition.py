@@ -51,6 +51,11 @@ class PartitionState:
     topic_id: str | None = None
 
     @property
+    def under_replicated(self) -> bool:
+        """Whether replicas are out of sync; those that a reassignment adds are to catch up yet."""
+        return len(self.isr) < len({*self.replicas} - {*(self.adding or ())})
+
+    @property
     def address(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 

@@ -349,8 +349,7 @@ def _at_min_isr(described: Described, _: Cluster, __: Filters) -> bool | None:
 
 
 def _under_replicated(described: Described, _: Cluster, __: Filters) -> bool | None:
-    state = described.state
-    return len(state.isr) < len(set(state.replicas) - set(state.adding or ()))
+    return described.state.under_replicated
 
 
 def _has_elr(described: Described, _: Cluster, __: Filters) -> bool | None:

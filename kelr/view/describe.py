@@ -152,7 +152,7 @@ def _people_columns(marks: ReplicaMarks) -> tuple[Column[Described], ...]:
         for_people(
             "MIN ISR", lambda row: UNKNOWN if row.min_isr is None else plain(str(row.min_isr)), right=True, yields=1
         ),
-        for_people("SITUATION", lambda row: situation_text(row.situation), hyphenated=True),
+        for_people("SITUATION", lambda row: standing_text(row.situation, row.state.under_replicated), hyphenated=True),
     )
 
 
@@ -208,8 +208,10 @@ def _with_status(row: Described, cluster: Cluster, statuses: Collection[BrokerSt
     return [replica for replica in row.state.replicas if status(replica) in statuses]
 
 
-def situation_text(situation: Situation) -> Text:
-    """A situation in its colour."""
+def standing_text(situation: Situation, under_replicated: bool = False) -> Text:
+    """A situation in its colour; of a partition that is healthy but for replicas out of sync, that."""
+    if situation is Situation.HEALTHY and under_replicated:
+        return styled("under-replicated", Style.NOTICE)
     return styled(str(situation), STYLES.get(situation, Style.BAD))
 
 
@@ -404,6 +406,15 @@ class BrokerCount:
     """Partitions without a leader that wait for this broker: its return would elect somebody."""
 
 
+@dataclass(frozen=True, slots=True)
+class SituationCount:
+    """How many partitions stand so."""
+
+    situation: Situation
+    partitions: int
+    under_replicated: bool = False
+
+
 @dataclass
 class Summary:
     """Counts over partitions; grows with the number of brokers, not of partitions."""
@@ -413,6 +424,8 @@ class Summary:
     leaderless: int = 0
     """Without a leader, or with one that is not live."""
     situations: Counter[Situation] = field(default_factory=Counter)
+    under_replicated: int = 0
+    """Of the healthy ones."""
     brokers: dict[int, BrokerCount] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -431,6 +444,14 @@ class Summary:
             for row in partitions:
                 self._count(row, 1)
 
+    def rows(self, *, apart: bool) -> list[SituationCount]:
+        """A row for each situation that there is; `apart` has what is under-replicated in one of its own."""
+        behind = self.under_replicated if apart else 0
+        rows = [SituationCount(one, self.situations[one]) for one in Situation if one is not Situation.HEALTHY]
+        healthy = SituationCount(Situation.HEALTHY, self.situations[Situation.HEALTHY] - behind)
+        every = (healthy, SituationCount(Situation.HEALTHY, behind, under_replicated=True), *rows)
+        return [row for row in every if row.partitions]
+
     def settle(self) -> None:
         """Count what waits to be counted."""
         for kind, count in self._waiting.items():
@@ -442,6 +463,8 @@ class Summary:
         if row.state.leader is None or row.state.leader not in self._live:
             self.leaderless += count
         self.situations[row.situation] += count
+        if row.situation is Situation.HEALTHY and row.state.under_replicated:
+            self.under_replicated += count
         self._count_brokers(row, count)
 
     def _count_brokers(self, row: Described, count: int) -> None:
@@ -483,8 +506,8 @@ def show_summary(
     brokers = [summary.brokers[broker] for broker in sorted(summary.brokers)]
     broker_columns = _broker_columns(summary.cluster, whole=bool(read) and not undecided and not errors)
     command = explain_command(targets, errors) if summary.leaderless else None
-    with output.listing(summary_view(summary.situations), cluster_head(summary.cluster, source)) as listing:
-        listing.add([situation for situation in Situation if summary.situations[situation]])
+    with output.listing(summary_view(), cluster_head(summary.cluster, source)) as listing:
+        listing.add(summary.rows(apart=output.format.for_people))
         listing.finish(
             {
                 "partitions": summary.partitions,
@@ -507,9 +530,9 @@ def show_summary(
             output.next(command)
 
 
-def summary_view(situations: Mapping[Situation, int]) -> View[Situation]:
+def summary_view() -> View[SituationCount]:
     """The columns of the summary's situations, each with its number of partitions."""
-    return View(_SUMMARY_KIND, _situation_columns(situations), head=CLUSTER_HEAD, tail=(*_SUMMARY_TAIL, *ERRORS_TAIL))
+    return View(_SUMMARY_KIND, _situation_columns(), head=CLUSTER_HEAD, tail=(*_SUMMARY_TAIL, *ERRORS_TAIL))
 
 
 _SUMMARY_TAIL = (
@@ -524,15 +547,23 @@ _SUMMARY_TAIL = (
 )
 
 
-def _situation_columns(situations: Mapping[Situation, int]) -> tuple[Column[Situation], ...]:
+def _situation_columns() -> tuple[Column[SituationCount], ...]:
     return (
-        column("situation", "SITUATION", "string", "The situation.", str, text=situation_text),
+        column(
+            "situation",
+            "SITUATION",
+            "string",
+            "The situation.",
+            lambda row: str(row.situation),
+            text=lambda row: standing_text(row.situation, row.under_replicated),
+        ),
         column(
             "partitions",
             "PARTITIONS",
             "integer",
             "How many partitions are in it.",
-            lambda situation: situations[situation],
+            lambda row: row.partitions,
+            text=lambda row: plain(count_text(row.partitions)),
             right=True,
         ),
     )

@@ -29,7 +29,7 @@ from kelr.model import (
     Truncation,
 )
 from kelr.view.columns import Column, Json, Shown, for_people
-from kelr.view.describe import STYLES
+from kelr.view.describe import standing_text
 from kelr.view.explain_if import Assumed, elections_cost, leader_in_words
 from kelr.view.styled import Span, Style, Text, plain, styled
 
@@ -423,7 +423,11 @@ UNSAVED = "unsaved-records"
 def situation_text(row: Explained) -> Text:
     if row.decision.situation is Situation.HEALTHY and needs_a_look(row.decision):
         return styled(UNSAVED, Style.BAD)
-    return styled(row.decision.situation.value, STYLES.get(row.decision.situation, Style.BAD))
+    return decided_standing(row.decision)
+
+
+def decided_standing(decision: Decision) -> Text:
+    return standing_text(decision.situation, any(not one.in_isr for one in decision.candidates))
 
 
 def _waits(row: Explained) -> Text:

@@ -24,7 +24,7 @@ from kelr.view.explain_summary import Summary
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import PIPE_WIDTH, Layout
 from kelr.view.output import Listing, Output
-from kelr.view.plan_words import targets_of
+from kelr.view.plan_words import named
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,21 +229,17 @@ class DecisionReport:
         return self._explanation.following(["explain", f"{decision.topic}:{decision.partition}"])
 
 
-_MOST_NAMES = 5
-
-
 def _name(decision: Decision) -> str:
     return f"{decision.topic}:{decision.partition}"
 
 
 def not_known_in_words(found: Sequence[Decision]) -> str:
     """One sentence about all of them: they may be many where little is written, and each has its own explanation."""
-    names = ", ".join(targets_of(TopicPartition(one.topic, one.partition) for one in found[:_MOST_NAMES]))
-    more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
+    names = named(TopicPartition(one.topic, one.partition) for one in found)
     away = sorted({c.replica for one in found for c in one.candidates if not c.live and c.replica not in one.isr})
     were, disks = agree(len(found), "was", "were"), agree(len(away), "the disk", "the disks")
     return (
-        f"Not known: whether {plural(len(found), 'partition')} ({names}{more}) {were} elected cleanly; if not, {disks}"
+        f"Not known: whether {plural(len(found), 'partition')} ({names}) {were} elected cleanly; if not, {disks}"
         f" of {brokers(away)} may hold the only copy of records: kelr explain on one says how to save them first. A"
         " metadata log tells (--bootstrap-controller HOST:PORT)."
     )

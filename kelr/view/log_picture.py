@@ -32,12 +32,12 @@ _STYLES: Mapping[Holds, Style] = {
     Holds.NOT_KEPT: Style.PLAIN,
 }
 WORDS: Mapping[Holds, str] = {
-    Holds.SAME: "as in the best log",
-    Holds.DIFFERENT: "other records than the best log",
-    Holds.UNSURE: "held; whether the best log has the same is not known",
-    Holds.CUT: "as in the best log, and would be truncated",
+    Holds.SAME: "as in the most complete log",
+    Holds.DIFFERENT: "other records than the most complete log",
+    Holds.UNSURE: "held; whether the most complete log has the same is not known",
+    Holds.CUT: "as in the most complete log, and would be truncated",
     Holds.CUT_DIFFERENT: "other records, and would be truncated",
-    Holds.CUT_UNSURE: "would be truncated; whether the best log has the same is not known",
+    Holds.CUT_UNSURE: "would be truncated; whether the most complete log has the same is not known",
     Holds.LACKS: "not there",
 }
 """What a legend says of each kind of cell."""
@@ -121,7 +121,8 @@ def _indented(text: str, width: int, style: Style = Style.PLAIN, left: int = 2) 
 
 
 def _label(bar: Bar, *, imagined: bool) -> str:
-    tags = [tag for tag, holds in (("elected" if imagined else "leads", bar.leads), ("best", bar.best)) if holds]
+    leads = "would lead" if imagined else "leads"
+    tags = [tag for tag, holds in ((leads, bar.leads), ("most complete", bar.best)) if holds]
     return f" {bar.replica} {bar.status}" + (f" ({', '.join(tags)})" if tags else "")
 
 
@@ -186,9 +187,9 @@ def remarks(bars: LogBars) -> Iterator[str]:
     for bar in bars.heard:
         if bar.parts_at is not None:
             epochs = f": epoch {bar.parts_in[0]} here, {bar.parts_in[1]} there" if bar.parts_in is not None else ""
-            yield f"{bar.replica} diverges from the best log ({best}) at offset {bar.parts_at}{epochs}"
+            yield f"{bar.replica} diverges from the most complete log ({best}) at offset {bar.parts_at}{epochs}"
         elif bar.same_to is None:
-            yield f"{bar.replica} cannot be compared with the best log: where they diverge is not known"
+            yield f"{bar.replica} cannot be compared with the most complete log: where they diverge is not known"
     for bar in bars.heard:
         if bar.cut:
             first = max(bar.cut_from or 0, bar.start)

@@ -198,7 +198,7 @@ _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _of("describe:describe_view", _NO_CLUSTER),
-    "describe-summary": _of("describe:summary_view", {}),
+    "describe-summary": _of("describe:summary_view"),
     "watch": _of("watch.lines:watch_view"),
     "alert": _made_by("watch.alerts:alert_schema"),
     "log-info": _of("log_info:log_info_view", _NO_CLUSTER),

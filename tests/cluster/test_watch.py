@@ -88,13 +88,13 @@ def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path,
         r"0 leaderless",
         rf"^{TIME} {topic}:(0-1|1): {elected}",
         rf"^{TIME} {done}$",
-        rf"^{TIME} By kelr's own record elections of 2 partitions \({topic}:0, {topic}:1\)",
-        rf"^.{topic}:0 +healthy +{back} +{back} +- +not in sync: {waited_for} +\d+ s",
+        rf"^{TIME} kelr's audit log: elections of 2 partitions \({topic}:0-1\)",
+        rf"^.{topic}:0 +under-replicated +{back} +{back} +- +not in sync: {waited_for} +\d+ s",
     )
     # Nobody read the log of the other before the election: what it alone may hold is gone once it follows the leader.
     unsaved = (
-        rf"By kelr's own record elections of 2 partitions \({topic}:0, {topic}:1\) may have given records up: save what"
-        rf" the disk of broker {waited_for} holds before it starts; kelr explain says how"
+        rf"kelr's audit log: elections of 2 partitions \({topic}:0-1\) may have lost records\. Save"
+        rf" the disk of broker {waited_for} before it starts: kelr explain says how"
     )
     named = re.compile(rf"^{TIME} {unsaved}$", re.MULTILINE)
     lab.wait_until("the disk is named", lambda: named.search(lines.read_text()))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("incident")
 
 TABLE = """\
 PARTITION   LEADER  EPOCH  REPLICAS  ISR  ELR  LAST KNOWN  MIN ISR  SITUATION
-orders:0    2           5  1~ 2 3    2 3  -    -                 2  healthy
+orders:0    2           5  1~ 2 3    2 3  -    -                 2  under-replicated
 orders:1    none        2  3 1~ 2    -    1~   1~                2  waiting-for-elr
 orders:2    none        7  2 4! 1~   -    -    4!                2  waiting-for-last-known-leader
 payments:0  3           1  3 2 1~    3    2    -                 2  under-min-isr
@@ -212,7 +212,7 @@ def test_summary(kelr: Kelr) -> None:
         ran.out
         == """\
 SITUATION                      PARTITIONS
-healthy                                 1
+under-replicated                        1
 under-min-isr                           1
 waiting-for-elr                         1
 waiting-for-last-known-leader           1

@@ -15,10 +15,10 @@ def test_the_picture_stands_below_the_replicas(kelr: Kelr, monkeypatch: pytest.M
     lines = ran.out.splitlines()
     at = lines.index("Logs: if 3 were elected now: unclean (stock)")
     assert lines[at - 2].startswith("      2  live ")
-    assert lines[at + 2] == " 1 fenced          not read: connection refused"
+    assert lines[at + 2] == " 1 fenced                not read: connection refused"
     elected, best = lines[at + 1], lines[at + 3]
-    assert elected.startswith(" 3 live (elected)  ===")
-    assert best.startswith(" 2 live (best)     ===")
+    assert elected.startswith(" 3 live (would lead)     ===")
+    assert best.startswith(" 2 live (most complete)  ===")
     assert (elected.count("-"), best.count("-"), elected.count("|"), best.count("|")) == (0, 19, 1, 1)
     assert "  2 would truncate 19 offsets (116..134) to follow 3" in lines
     assert (ran.code, ran.out.isascii() or "·" in ran.out) == (0, True)
@@ -26,7 +26,7 @@ def test_the_picture_stands_below_the_replicas(kelr: Kelr, monkeypatch: pytest.M
 
 def test_what_is_imagined_is_drawn(kelr: Kelr) -> None:
     ran = kelr("explain", "orders:1", "--picture", "--if", "2 fails", "-b", "kafka:9092")
-    assert "\n 2 fenced (best)" in ran.out
+    assert "\n 2 fenced (most complete)" in ran.out
     assert "Logs: if 3 were elected now" in ran.out
 
 

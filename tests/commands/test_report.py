@@ -252,7 +252,7 @@ def test_named_partitions_alone(kelr: Kelr, tmp_path: Path, then: Path) -> None:
     text = words(page)
     assert "1 partition was affected, as far as is known without a metadata log: orders:1." in text
     assert "payments:0" not in text
-    assert "orders:0 healthy 2" in text
+    assert "orders:0 under-replicated 2" in text
 
 
 def test_a_message_for_a_chat_channel(kelr: Kelr, tmp_path: Path, then: Path, after: Path) -> None:

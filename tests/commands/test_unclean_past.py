@@ -31,7 +31,7 @@ STEP = (
     f" --log-dir for each log directory: {DUMP}"
 )
 ABOVE = "save first: with the command above that writes orders-0-lost-to-3.kelr-rescue"
-ON_RECORD = "By kelr's own record elections of 1 partition (orders:0) may have given records up"
+ON_RECORD = "kelr's audit log: elections of 1 partition (orders:0) may have lost records"
 Serve = Callable[[Snapshot], None]
 
 
@@ -96,7 +96,7 @@ def test_explain_shows_it_without_being_asked_for_it(kelr: Kelr) -> None:
 def test_describe_doctor_and_watch_say_it(kelr: Kelr) -> None:
     ran = kelr("describe", "--check", *CONNECTION)
     assert ran.code == 1
-    assert f"{ON_RECORD}: save what the disk of broker 1 holds before it starts; kelr explain says how\n" in ran.err
+    assert f"{ON_RECORD}. Save the disk of broker 1 before it starts: kelr explain says how\n" in ran.err
     assert ran.err.endswith("  next: kelr explain -b kafka-1:9092\n")
     assert ON_RECORD in kelr("describe", "--summary", *CONNECTION).err
     assert ON_RECORD not in kelr("describe", "payments", *CONNECTION).err

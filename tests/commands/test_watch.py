@@ -117,7 +117,7 @@ def test_it_ends_when_everything_is_healthy(kelr: Kelr, world: World, happen: Ca
         *WAITING,
         "broker 1: fenced -> live",
         *(f"orders:{number}: {elected} (1 in sync of 2 needed)" for number in range(4)),
-        *(f"orders:{number}: ISR 1 -> 1,2 (healthy)" for number in range(4)),
+        *(f"orders:{number}: ISR 1 -> 1,2 (under-replicated)" for number in range(4)),
         "nothing is leaderless or unsafe",
         "ended: nothing is leaderless or unsafe",
     ]

@@ -100,6 +100,17 @@ def test_each_change_is_one_and_in_order(before: Sight, after: Sight) -> None:
     assert all(one.before != one.after for one in changes)
 
 
+def test_whether_a_reassignment_was_read_is_no_change() -> None:
+    def seen(adding: tuple[int, ...] | None) -> Sight:
+        state = replace(NO_LEADER, adding=adding, removing=adding)
+        return sight({AT: Watched(state, Situation.WAITING_FOR_ELR)}, {})
+
+    for before, after in ((None, ()), ((), None), ((4,), None), (None, None)):
+        assert changes_between(seen(before), seen(after)) == ()
+    for before, after in ((None, (4,)), ((), (4,)), ((4,), ())):
+        assert len(changes_between(seen(before), seen(after))) == 1
+
+
 def test_what_is_settled_may_go_without_a_word_and_what_is_not_may_not() -> None:
     settled = Watched(replace(LED, isr=(1, 2, 3)), Situation.HEALTHY)
     behind = Watched(LED, Situation.HEALTHY)

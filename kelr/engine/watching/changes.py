@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kelr.engine.watching.elected import Elected, elected_between
 from kelr.engine.watching.sight import Sight, Watched
@@ -47,7 +47,9 @@ def changes_between(before: Sight, after: Sight) -> tuple[Change, ...]:
         if before.brokers.get(broker) != after.brokers.get(broker)
     )
     old, new = before.partitions, after.partitions
-    changed = [at for at, one in new.items() if old.get(at) != one]
+    changed = [
+        at for at, one in new.items() if at not in old or (old[at] != one and old[at] != _moves_as_read(old[at], one))
+    ]
     changed += [at for at in old if at not in new]
     live = {broker for broker, status in before.brokers.items() if status is BrokerStatus.LIVE}
     elr_enabled = after.cluster.features.elr_enabled
@@ -60,5 +62,17 @@ def _changed(
 ) -> PartitionChange:
     if before is None or after is None:
         return PartitionChange(at, before, after)
+    after = _moves_as_read(before, after)
     elected = elected_between(before.state, after.state, live=live, elr_enabled=elr_enabled)
     return PartitionChange(at, before, after, elected)
+
+
+def _moves_as_read(before: Watched, after: Watched) -> Watched:
+    """The partition now, with a reassignment as the look before read it where only one of the two could read it."""
+    old, new = before.state, after.state
+    state = replace(new, adding=_move(old.adding, new.adding), removing=_move(old.removing, new.removing))
+    return replace(after, state=state)
+
+
+def _move(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    return before if after is None or (before is None and not after) else after

@@ -398,7 +398,7 @@ def elections(cluster: Cluster, found: UncleanElections, allowed: RiskySetting |
     commands: list[Command] = [kelr(cluster, "each of these elections, and why it was held", "history", "--unclean")]
     if topics:
         commands += (
-            kelr(cluster, "where the replicas' logs part", "log-info", target(topics[0]), "--lineage"),
+            kelr(cluster, "where the replicas' logs diverge", "log-info", target(topics[0]), "--lineage"),
             kelr(
                 cluster,
                 "save what other replicas still hold",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kelr.errors import ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.ground import Ground
-from kelr.sources.live.failures import REFUSED, login_error
+from kelr.sources.live.failures import GARBLED, REFUSED, login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
 
@@ -145,7 +145,8 @@ def _explain_odd(server: str, failure: Failure, probe: Probe, settings: Connecti
             "login-expected",
         )
     return (
-        f"{server} does not speak Kafka: {failure.detail}" + (f"; {probe.detail}" if probe.detail else ""),
+        f"{server} does not speak Kafka: {failure.detail.removeprefix(GARBLED)}"
+        + (f"; {probe.detail}" if probe.detail else ""),
         "Give the port of a Kafka listener (9092 by default).",
         "not-kafka",
     )

@@ -14,6 +14,7 @@ from kelr.view.columns import Column
 from kelr.view.explain_columns import (
     FORECAST_COLUMNS,
     ReturnRow,
+    decided_standing,
     elected_by_itself,
     events_of,
     lost_offsets,
@@ -85,7 +86,7 @@ def states(look: Look, kinds: Sequence[Kind], everything: str) -> Table:
 def _state(name: str, decision: Decision) -> tuple[str, ...]:
     return (
         name,
-        decision.situation.value,
+        written(decided_standing(decision), color=False),
         "none" if decision.leader is None else str(decision.leader),
         ids(decision.isr),
         ids(decision.elr),

@@ -66,7 +66,7 @@ def _age(shown: Shown) -> list[Span]:
     if shown.paused:
         parts.append(Span("  PAUSED", Style.NOTICE))
     elif shown.looking_since_ms is not None and shown.now_ms - shown.looking_since_ms >= 2000:
-        parts.append(Span(f"  looking for {duration((shown.now_ms - shown.looking_since_ms) / 1000)}", Style.NOTICE))
+        parts.append(Span(f"  reading for {duration((shown.now_ms - shown.looking_since_ms) / 1000)}", Style.NOTICE))
     return parts
 
 
@@ -111,13 +111,11 @@ def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int | None, i
     """Each with what it was when the watch began; None where a smaller figure may be a worse one. None, too, of what is
     not known."""
     yield "leaderless", counts.known(counts.leaderless), begun.known(begun.leaderless), True
-    # Not the unsafe alone: those that lose their leader are not among them any more.
-    yield "leaderless or unsafe", counts.known(counts.in_trouble), begun.known(begun.in_trouble), True
     yield "under min ISR", counts.known(counts.under_min_isr), begun.known(begun.under_min_isr), True
     if counts.not_known:
         yield "not known", counts.not_known, None, False
     if counts.catching_up:
-        yield "healthy, not all in sync", counts.catching_up, None, False
+        yield "under-replicated", counts.catching_up, None, False
 
 
 def _also(shown: Shown) -> Iterator[Text]:

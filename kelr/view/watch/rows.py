@@ -8,7 +8,7 @@ from enum import Enum
 
 from kelr.engine.watching import Story, Watched
 from kelr.model import WORST_FIRST, TopicPartition
-from kelr.view.describe import STYLES
+from kelr.view.describe import STYLES, standing_text
 from kelr.view.explain_columns import Explained
 from kelr.view.layout import wrapped
 from kelr.view.log_bars import log_bars
@@ -113,7 +113,7 @@ def _cells(shown: Shown, story: Story, at: TopicPartition, marks: ReplicaMarks) 
     stale = shown.stale or at in story.sight.not_renewed
     return {
         "PARTITION": [Span("*" if stale else " ", Style.NOTICE), Span(str(at))],
-        "SITUATION": [Span(watched.situation, style)],
+        "SITUATION": standing_text(watched.situation, watched.state.under_replicated),
         "LEADER": [Span(leader_word(None), Style.BAD) if leader is None else marks.one(leader)],
         "ISR": _members(marks, watched.state.isr),
         "ELR": _members(marks, watched.state.elr),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kelr.engine.watching import BrokerChange, Change, Elected, Watched
 from kelr.model import PartitionState, Situation
-from kelr.view.describe import STYLES
-from kelr.view.styled import Span, Style, Text
+from kelr.view.describe import STYLES, standing_text
+from kelr.view.styled import Span, Style, Text, written
 
 _HOW = {
     Elected.FROM_ISR: "it was in the ISR",
@@ -80,7 +80,7 @@ def standing_in_words(watched: Watched) -> str:
     waits = waits_in_words(watched)
     if watched.awaits and watched.elected is None:
         return f"waits for {waits}"
-    return waits or str(watched.situation)
+    return waits or written(standing_text(watched.situation, watched.state.under_replicated), color=False)
 
 
 def change_text(change: Change) -> Text:
