@@ -37,6 +37,16 @@ def test_the_picture_of_the_watch_is_its_screen(script: ModuleType) -> None:
     assert "](assets/watch.svg)" in (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
 
 
+def test_the_captures_are_those_that_the_script_draws(script: ModuleType) -> None:
+    linked = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    for one in script.CAPTURES:
+        path = script.capture_path(*one)
+        assert path.read_text(encoding="utf-8") == script.captured(*one), (
+            f"run packaging/picture.py, and look at {path}"
+        )
+        assert f"(assets/{path.name})" in linked
+
+
 @pytest.mark.parametrize("name", ["PICTURE", "WATCH"])
 def test_the_picture_fetches_nothing(script: ModuleType, name: str) -> None:
     picture = getattr(script, name).read_text(encoding="utf-8")

@@ -130,7 +130,7 @@ def test_rules_that_are_guessed_are_noted_and_named_ones_are_not() -> None:
 
 @pytest.mark.parametrize(
     ("isr", "elr", "words"),
-    [((2,), (), "waits for broker 2"), ((), (2, 3), "waits for any of brokers 2 and 3")],
+    [((2,), (), "waits for broker 2"), ((), (2, 3), "waits for broker 2 or 3")],
 )
 def test_a_summary_names_whom_the_partition_waits_for(isr: tuple[int, ...], elr: tuple[int, ...], words: str) -> None:
     assert words in decision(leaderless(isr=isr, elr=elr), cluster_of(live=(1,), fenced=(2, 3))).summary

@@ -199,13 +199,13 @@ def test_aggressive_waits_for_any_answer() -> None:
         leaderless(elr=(1,)), cluster_of(live=(2, 3), fenced=(1,)), [silent(2), silent(3)], rules=KIP966_AGGRESSIVE
     )
     assert (found.situation, found.elected, found.waits_for) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, (2, 3))
-    assert found.summary.endswith("waits for any of the logs of brokers 2 and 3.")
+    assert found.summary.endswith("waits for the log of broker 2 or 3.")
 
 
 def test_aggressive_with_nobody_live_elects_whoever_returns_first() -> None:
     found = decision(leaderless(elr=(1,)), cluster_of(live=(), fenced=(1, 2, 3)), rules=KIP966_AGGRESSIVE)
     assert found.situation is Situation.NO_LIVE_REPLICA
-    assert found.summary.endswith("waits for any of brokers 1, 2 and 3.")
+    assert found.summary.endswith("waits for broker 1, 2 or 3.")
     by_hand = outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE)
     assert (by_hand.waits_for, by_hand.note) == ((1, 2, 3), "waits for 1, 2 or 3")
     assert forecast(found, 2, clean=False).elected == 2

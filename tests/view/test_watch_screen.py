@@ -304,7 +304,7 @@ def test_the_worst_situation_is_first_and_all_have_a_place() -> None:
 def test_the_situation_has_a_column_beside_who_is_waited_for(width: int, situation: Situation) -> None:
     (cells,) = row_cells(later(at_first()), [ORDERS_1])
     row = {**cells, "PARTITION": plain(" a-topic-of-some-length:12"), "SITUATION": plain(situation)}
-    row["WAITS FOR"] = plain("any of brokers 1, 2 and 3")
+    row["WAITS FOR"] = plain("broker 1, 2 or 3")
     columns = columns_that_fit([row], width)
     assert columns["SITUATION"] >= len(situation)
     assert columns["WAITS FOR"] >= 14

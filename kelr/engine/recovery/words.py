@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kelr.controller import RecoveryStrategy, Standing
 from kelr.engine.case import Case
 from kelr.engine.recovery.prediction import recovery_now, rivals, unless_better
-from kelr.engine.words import agree, brokers, ids
+from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Snapshot
 
 _KEEPS_THE_SET = frozenset({"scenario", "metadata log"})
@@ -16,13 +16,13 @@ _KEEPS_THE_SET = frozenset({"scenario", "metadata log"})
 
 def awaited_in_words(case: Case, waits_for: tuple[int, ...]) -> str:
     """What a partition without leader waits for: brokers, or their logs; all of them, or any."""
-    recovery, who = recovery_now(case), brokers(waits_for)
-    if recovery.standing in {Standing.WAITS_FOR_LOGS, Standing.READY} and case.live:
-        who = f"the {agree(len(waits_for), 'log', 'logs')} of {who}"
-    if len(waits_for) == 1:
-        return who
+    recovery = recovery_now(case)
     every = recovery.standing is not Standing.WAITS_FOR_MEMBER and recovery.strategy is RecoveryStrategy.BALANCED
-    return f"all of {who}" if every and case.rules.recovers else f"any of {who}"
+    every = every and case.rules.recovers
+    who = brokers(waits_for) if every or len(waits_for) == 1 else f"broker {joined(sorted(waits_for), 'or')}"
+    if recovery.standing in {Standing.WAITS_FOR_LOGS, Standing.READY} and case.live:
+        who = f"the {agree(len(waits_for) if every else 1, 'log', 'logs')} of {who}"
+    return f"all of {who}" if every and len(waits_for) > 1 else who
 
 
 def undecided(case: Case) -> str:

@@ -19,7 +19,7 @@ class Watched:
     waits_for: tuple[int, ...] = ()
     """`Decision.waits_for`, of a partition without a leader."""
     awaits: str = ""
-    """Those in the engine's words, such as ``any of brokers 1 and 3``."""
+    """Those in the engine's words, such as ``broker 1 or 3``."""
     elected: int | None = None
     """Whom Kafka is about to elect by itself, of a partition without a leader."""
 
