@@ -85,13 +85,17 @@ def test_contradictions(kelr: Kelr, arguments: list[str], message: str) -> None:
         (
             ["explain", "--leaderless"],
             "no such option: --leaderless",
-            "kelr explain --help; --leaderless is an option of kelr describe",
+            "kelr explain alone explains every partition that needs action",
+        ),
+        (
+            ["whatif", "--leaderless"],
+            "no such option: --leaderless",
+            "kelr whatif --help; --leaderless is an option of kelr describe",
         ),
         (
             ["explain", "--log-dir", "x"],
             "no such option: --log-dir",
-            "kelr explain --help; --log-dir is an option of kelr log-info, kelr recover collect, kelr rescue dump, "
-            "kelr snapshot",
+            "kelr recover collect --log-dir DIR --out broker-1.kelr, then kelr explain --logs broker-1.kelr",
         ),
         (["describe", "-o", "xml"], "'xml' is not one of", "kelr describe --help"),
         (["describe", "--limit", "0"], "--limit", "kelr describe --help"),

@@ -135,9 +135,8 @@ def _looks(material: Material) -> Iterator[Happening]:
             continue
         leaderless = set(look.leaderless)
         others = len(set(look.in_trouble) - leaderless)
-        text = (
-            f"of {len(look.rows):,} that were seen {len(leaderless):,} had no leader, {others:,} more were not healthy"
-        )
+        text = f"of {len(look.rows):,} that were seen {len(leaderless):,} had no leader"
+        text += f", {others:,} more were not healthy" if others else ""
         silence = look.cluster.controller_silence
         text += "" if silence is None else "; no controller answered: as far as brokers knew"
         yield Happening(look.taken_at_ms, "cluster", text, "", f"kelr looked: {look.name}", 3)
