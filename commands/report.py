@@ -61,10 +61,10 @@ def report(
 ) -> None:
     """Write an incident's review page.
 
-    It is made of everything that there is: what happened and when (--metadata-log
-    or --bootstrap-controller), what the logs held, why who was elected, what kelr
-    did and who ran it (its audit log on this machine), what was lost and how sure
-    that is, and what to do next. What is not there is said. One file, no script,
+    It is made of everything that there is: what happened and when (the
+    controller's metadata log, or --metadata-log), what the logs held, why who was
+    elected, what kelr did and who ran it (its audit log on this machine), what was
+    lost and how sure that is, and what to do next. What is not there is said. One file, no script,
     no network; it prints well.
 
     Without a target it is about every partition that was in trouble, was planned

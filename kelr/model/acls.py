@@ -195,7 +195,16 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
     "whatif": _STATE,
     "snapshot": _LOOK,
     "history": _HISTORY,
-    "report": _LOOK,
+    "report": (
+        *_LOOK,
+        RequiredAcl(
+            _C,
+            AclOperation.CLUSTER_ACTION,
+            _HISTORY[0].needed_for,
+            "the page has only what kelr did and saw, and says so",
+            only="without --metadata-log",
+        ),
+    ),
     "metrics read": _COUNT,
     "metrics export": _COUNT,
     "doctor": (

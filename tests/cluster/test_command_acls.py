@@ -420,7 +420,11 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (_C, AclOperation.CLUSTER_ACTION): "it needs CLUSTER_ACTION on the cluster",
         (_C, AclOperation.DESCRIBE): "it needs DESCRIBE on the cluster",
     },
-    "report": {**_LOOKS, (_T, AclOperation.READ): _NO_EPOCHS},
+    "report": {
+        **_LOOKS,
+        (_T, AclOperation.READ): _NO_EPOCHS,
+        (_C, AclOperation.CLUSTER_ACTION): "The metadata log could not be read: ",
+    },
     # Nobody is named as missing where nothing is named: brokers leave topics out.
     "metrics read": {
         (
