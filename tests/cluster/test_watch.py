@@ -66,7 +66,7 @@ def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path,
     screen.seen(
         rf"^{TIME} broker {back}: fenced -> live",
         rf"^ {topic}:0 +waiting-for-elr +none +- +{waited_for}~ +broker {waited_for} +\d+ s",
-        rf"^ +{back} live \(.*best\) .* end 10 ",
+        rf"^ +{back} live \(.*most complete\) .* end 10 ",
         rf"^ +{waited_for} fenced +\S",
         r"2 leaderless \(\+2\)",
     )
@@ -120,7 +120,7 @@ def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path,
         r"broker [12]: live -> fenced",
         *(rf"{topic}:{number}: leader none, ISR - \(waits for broker {waited_for}\)" for number in (0, 1)),
         rf"broker {back}: fenced -> live",
-        *(rf"{topic}:{number}: {elected}.*\(healthy\)" for number in (0, 1)),
+        *(rf"{topic}:{number}: {elected}.*\(under-replicated\)" for number in (0, 1)),
     ]
     rest = iter(line[9:] for line in told_lines)
     for pattern in expected:
