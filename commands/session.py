@@ -131,12 +131,17 @@ class Session:
             self.output.end_progress()
 
     def _warn(self) -> None:
-        """Say what was odd about a metadata log, once; one beside a cluster is read when it is first needed."""
+        """Say what was odd about a metadata log, once, and that a snapshot is of some partitions alone; a log beside a
+        cluster is read when it is first needed."""
         warnings: Sequence[str] = getattr(self._source, "warnings", ())
         for warning in warnings:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self.output.note(f"metadata log: {warning}")
+        selected: str | None = getattr(self._source, "selected", None)
+        if selected is not None and selected not in self._warned:
+            self._warned.add(selected)
+            self.output.note(f"{self.settings.snapshot} holds only {selected}: it tells nothing of other partitions")
 
     def _heading(self) -> Text | None:
         """Before the first line of data: that no controller answers. Brokers then tell what they knew last, and that

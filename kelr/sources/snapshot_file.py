@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _COMPRESSION_LEVEL = 5
+_MOST_NAMED, _LONGEST_NAMED = 5, 300
 _MOST_KEPT = 12_000
 """For whoever asks for logs: of so many partitions they are kept when their pages are done with, since several pages
 are decided together (`kelr.sources.decisions`). What is asked about any other is read from the file again."""
@@ -126,7 +127,7 @@ def save_snapshot(
         nonlocal saved
         cluster = source.cluster()
         gaps.about(cluster)
-        yield _header(cluster, now_ms, source.name)
+        yield _header(cluster, now_ms, source.name, _selected(selection, source))
         known: set[str] = set()
         for page in source.pages(selection):
             asked = [] if with_logs is None else [partition for partition in page.partitions if with_logs(partition)]
@@ -189,6 +190,11 @@ class SnapshotFileSource(Closes):
     def warnings(self) -> Sequence[str]:
         """What was odd about the source that was saved, a sentence each."""
         return (f"{self.name} was saved from the {self._reader.taken_from}",) if self.cut_short else ()
+
+    @property
+    def selected(self) -> str | None:
+        """The partitions that were asked for when it was taken; None: all."""
+        return self._reader.selected
 
     def cluster(self) -> Cluster:
         return self._open().cluster
@@ -307,10 +313,22 @@ def _lines_of(snapshot: Snapshot) -> Iterator[BaseModel]:
     yield from _errors(snapshot.topic_errors)
 
 
-def _header(cluster: Cluster, taken_at_ms: int, source: str) -> BaseModel:
+def _header(cluster: Cluster, taken_at_ms: int, source: str, selected: str | None = None) -> BaseModel:
     from kelr.sources.snapshot_lines import ClusterLine, HeaderLine  # noqa: PLC0415
 
-    return HeaderLine(kelr=__version__, taken_at_ms=taken_at_ms, source=source, cluster=ClusterLine.of(cluster))
+    told = ClusterLine.of(cluster)
+    return HeaderLine(kelr=__version__, taken_at_ms=taken_at_ms, source=source, cluster=told, selected=selected)
+
+
+def _selected(selection: Selection, source: Source) -> str | None:
+    """What is asked for, in words; of a file that does not hold all itself, what that holds. None: everything."""
+    targets = [str(target) for target in selection.targets]
+    if not targets:
+        return source.selected if isinstance(source, SnapshotFileSource) else None
+    shown = ", ".join(targets[:_MOST_NAMED])
+    left = len(targets) - _MOST_NAMED
+    text = shown if left <= 0 else f"{shown} and {left:,} more"
+    return text if len(text) <= _LONGEST_NAMED else f"{text[:_LONGEST_NAMED]}..."
 
 
 def _body(
@@ -367,7 +385,7 @@ def _text_of(line: BaseModel) -> bytes:
     assert isinstance(line, HeaderLine)
     # What a file has only where there is something to tell.
     of_cluster = {"controller_silence"} if line.cluster.controller_silence is None else set()
-    of_header = {"disks": True} if line.disks is None else {}
+    of_header = {name: True for name in ("disks", "selected") if getattr(line, name) is None}
     return line.model_dump_json(exclude={**of_header, "cluster": of_cluster}).encode()
 
 

@@ -153,6 +153,8 @@ class HeaderLine(_Line):
     cluster: ClusterLine
     disks: Annotated[tuple[DiskLine, ...], Field(min_length=1, max_length=10_000)] | None = None
     """For a collection: the brokers whose log directories were read."""
+    selected: Text | None = None
+    """The partitions that were asked for, where that were not all."""
 
 
 class TopicLine(_Line):

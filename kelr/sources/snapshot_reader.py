@@ -76,6 +76,7 @@ class SnapshotReader:
         self.taken_at_ms = header.taken_at_ms
         self.taken_from = header.source
         """The name of the source that was saved."""
+        self.selected = header.selected
         self.cluster: Cluster = header.cluster.value()
         self.disks: tuple[DiskLine, ...] | None = header.disks
         """For a collection: the brokers whose log directories it holds; it knows no partition's state then."""

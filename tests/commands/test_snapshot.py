@@ -12,7 +12,7 @@ import pytest
 from kelr.engine.words import utc_time
 from kelr.model import ReplicaLog, Snapshot, TopicPartition
 from kelr.sources.memory import MemorySource
-from kelr.sources.snapshot_file import read_snapshot
+from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
@@ -42,6 +42,20 @@ def test_no_logs_and_targets(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.Mon
     saved = read_snapshot(Path("saved.kelr"))
     assert {state.topic for state in saved.partitions} == {"orders"}
     assert not saved.logs
+
+
+def test_a_file_of_some_partitions_says_so_wherever_it_is_used(
+    kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(INCIDENT, Path("all.kelr"))
+    kelr("snapshot", "some.kelr", "orders:0", "payments", "--snapshot", "all.kelr")
+    kelr("snapshot", "again.kelr", "--snapshot", "some.kelr")
+    told = "holds only orders:0, payments: it tells nothing of other partitions\n"
+    for command in (("explain",), ("describe", "--leaderless"), ("doctor",), ("whatif", "--kill", "1")):
+        for name in ("some.kelr", "again.kelr"):
+            assert f"{name} {told}" in kelr(*command, "--snapshot", name).err
+        assert told not in kelr(*command, "--snapshot", "all.kelr").err
 
 
 @pytest.mark.usefixtures("incident")
