@@ -228,6 +228,31 @@ def _damaged(state: PartitionState, answer: LogUnavailable, directory: str) -> R
     return ReplicaLog(answer.replica, end, log_start=first, source=LOG_DIRECTORY, read_at_ms=answer.read_at_ms)
 
 
+def _whole_disks(
+    state: PartitionState, disks: Sequence[DiskCollection], unread: Sequence[int], limits: Limits
+) -> Mapping[int, Choice]:
+    """By broker, all that can be read of a log on a disk that cannot be compared with the leader's."""
+    found: dict[int, Choice] = {}
+    for disk in disks:
+        log = disk.logs.get(state.address) if disk.broker in unread else None
+        if log is not None and (None in {log.topic_id, state.topic_id} or log.topic_id == state.topic_id):
+            found[disk.broker] = _whole_log(replace(state, topic_id=log.topic_id), log.answer, log.directory, limits)
+    return found
+
+
+def _with_disks(choice: Choice, disks: Mapping[int, Choice]) -> Choice:
+    """What is to be saved of a partition, with all that these disks hold of it."""
+    for broker, whole in disks.items():
+        note = f"broker {broker}: {whole.note or 'all that its disk holds is saved'}"
+        choice = replace(
+            choice,
+            wanted=(*choice.wanted, *whole.wanted),
+            note="; ".join(filter(None, (choice.note, note))),
+            failed=choice.failed or whole.failed,
+        )
+    return choice
+
+
 def in_the_cluster(
     session: Session,
     selection: Selection,
@@ -266,7 +291,12 @@ def in_the_cluster(
                 else:
                     answers = page.snapshot.logs.get(address, ())
                     doubts = asked.doubts(state, answers) if isinstance(asked, CollectedSource) else {}
-                    choices.append(choose(page.snapshot, decision, limits, elect=elect, doubts=doubts))
+                    choice = choose(page.snapshot, decision, limits, elect=elect, doubts=doubts)
+                    whole = _whole_disks(state, disks, choice.unread, limits)
+                    if whole:
+                        left = replace(limits, whole=tuple(whole))
+                        choice = choose(page.snapshot, decision, left, elect=elect, doubts=doubts)
+                    choices.append(_with_disks(choice, whole))
     if without and not choices:
         held = ", ".join(map(str, sorted({replica for one in without for replica in one.state.replicas})))
         raise UsageError(

@@ -154,7 +154,9 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
     left: list[Rescue] = []
     if options.plan is not None and found.source is not None:
         left = _rescues_left(options, options.plan, found.source, read)
-    following = _following(options, found, left, saved=manifest is not None) if is_whole and not found.errors else None
+    following: tuple[str, ...] | None = left[0].words if left else None
+    if is_whole and not found.errors:
+        following = _following(options, found, left, saved=manifest is not None)
     _show_dump(
         session.output,
         options,
@@ -180,7 +182,7 @@ def _remember(session: Session, saved: Dump, found: Found) -> None:
     for tail in saved.manifest.tails:
         if tail.records:
             tails.setdefault(tail.address, []).append(tail)
-    who = by(whoever_runs_this() if found.source is None else who_changes(session))
+    who = by(who_changes(session) if live else whoever_runs_this())
     at_ms = now_ms()
     lines = [
         AuditRecord(

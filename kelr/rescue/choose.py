@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -63,6 +63,8 @@ class Choice:
     """Of logs on disks that hold nothing that is not saved from elsewhere: no offsets, but what those logs were."""
     deleted: int = 0
     """Offsets that a log still holds and that one lacks, and that were deleted on purpose: they are not saved."""
+    unread: tuple[int, ...] = ()
+    """Replicas that were asked for and whose logs were not read, or cannot be compared with the leader's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,13 @@ class Limits:
     Args:
         replicas: save from these replicas only.
         from_offset, to_offset: save these offsets, `[from, to)`.
+        whole: of `Choice.unread`: replicas whose disks are saved whole, beside what is chosen here.
     """
 
     replicas: Collection[int] | None = None
     from_offset: int | None = None
     to_offset: int | None = None
+    whole: Collection[int] = ()
 
     def __post_init__(self) -> None:
         if self.from_offset is not None and self.to_offset is not None and self.to_offset <= self.from_offset:
@@ -111,13 +115,24 @@ def choose(
     if subject is None:
         raise UsageError(f"{decision.topic}:{decision.partition} is not in the snapshot")
     compacted = _is_compacted(snapshot.configs.get(decision.topic, TopicConfig()))
+    choice = _chosen(subject, limits, elect, doubts, compacted)
+    return replace(choice, unread=_not_compared(subject, choice.leader, limits))
+
+
+def _chosen(
+    subject: Subject,
+    limits: Limits,
+    elect: int | None,
+    doubts: Mapping[int, LogUnavailable],
+    compacted: bool | None,
+) -> Choice:
     if limits.from_offset is not None:
         return _named(subject, limits, compacted)
     if elect is not None and elect not in subject.state.replicas:
         return _unknown(subject, f"broker {elect}, which is to lead, is none of its replicas")
     if elect is None:
         elect = returning(subject)
-    if elect is None and subject.live_leader is None and decision.situation is Situation.UNKNOWN:
+    if elect is None and subject.live_leader is None and subject.decision.situation is Situation.UNKNOWN:
         return _whoever_leads(subject, limits, compacted)
     leader = elect if elect is not None else coming_leader(subject)
     if leader is None:
@@ -192,15 +207,16 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
         if step.from_offset < limits.until(step.to_offset)
     )
     others = [one for one in named if one != leader]
-    unknown = [one for one in others if one not in logs.ranked or logs.agreement(one, leader) is None]
+    unknown = [one for one in _not_compared(subject, leader, limits) if one not in limits.whole]
     covered = tuple(
         Wanted(state, one, end, end, f"what replica {leader} lacks of it is saved from elsewhere", log, compacted)
         for one in others
-        if one not in {*unknown, *(step.replica for step in wanted)}
+        if one not in {*unknown, *limits.whole, *(step.replica for step in wanted)}
         if (log := logs.heard[one]).source == LOG_DIRECTORY
         for end in [log.log_end]
     )
-    note = _left_open(subject, leader, wanted)
+    note = _left_open(leader, unknown, nothing=not wanted and not limits.whole)
+    failed = [one for one in unknown if limits.replicas is not None or _may_hold_more(subject, one)]
     if limits.replicas is not None and unknown:
         logs_of = agree(len(unknown), "the log of broker", "the logs of brokers")
         were = agree(len(unknown), "was", "were")
@@ -211,7 +227,7 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
         state,
         wanted,
         note,
-        failed=limits.replicas is not None and bool(unknown),
+        failed=bool(failed),
         leader=leader,
         leads=subject.live_leader == leader,
         covered=() if limits.to_offset is not None else covered,
@@ -234,17 +250,19 @@ def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
     assert limits.from_offset is not None
     best = logs.best
     replicas = sorted(limits.replicas) if limits.replicas is not None else [] if best is None else [best.replica]
-    if not replicas:
+    if not replicas and not limits.whole:
         return _unknown(subject, "no replica's log was read")
     wanted = []
     for replica in replicas:
+        if replica in limits.whole:
+            continue
         log = logs.heard.get(replica)
         if log is None:
             return _unknown(subject, f"the log of replica {replica} was not read")
         end = log.log_end if limits.to_offset is None else limits.to_offset
         if end > limits.from_offset:
             wanted.append(Wanted(state, replica, limits.from_offset, end, "named outright", log, compacted))
-    note = "" if wanted else f"nothing: the log ends at or before offset {limits.from_offset}"
+    note = "" if wanted or limits.whole else f"nothing: the log ends at or before offset {limits.from_offset}"
     return Choice(state, tuple(wanted), note)
 
 
@@ -253,14 +271,32 @@ def nothing_to_save(leader: int) -> str:
     return f"nothing to save: no log that was read holds what replica {leader} lacks"
 
 
-def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str:
+def _not_compared(subject: Subject, leader: int | None, limits: Limits) -> tuple[int, ...]:
+    """`Choice.unread`."""
+    logs, named = subject.case.logs, limits.replicas
+    if limits.from_offset is not None and named is None and logs.best is not None:
+        named = ()
+    comparable = leader is not None and leader in logs.ranked
+    return tuple(
+        one
+        for one in subject.state.replicas
+        if named is None or one in named
+        if one != leader or not comparable
+        if one not in logs.ranked or (comparable and logs.agreement(one, leader or 0) is None)
+    )
+
+
+def _may_hold_more(subject: Subject, replica: int) -> bool:
+    """Whether the log of a replica, which was not read, may hold what the others do not: who is in sync with a live
+    leader follows it already."""
+    return subject.live_leader is None or replica not in subject.state.isr
+
+
+def _left_open(leader: int, unknown: Sequence[int], *, nothing: bool) -> str:
     """What to say beside the records that are saved: nothing to save, and replicas that were not heard."""
-    unranked = [replica for replica in subject.case.logs.unranked if replica != leader]
-    said = []
-    if not wanted:
-        said.append(nothing_to_save(leader))
-    if unranked:
-        which = ", ".join(map(str, unranked))
+    said = [nothing_to_save(leader)] if nothing else []
+    if unknown:
+        which = ", ".join(map(str, unknown))
         said.append(f"what replica {which} holds is not known: --log-dir reads it from its broker's disk")
     return "; ".join(said)
 
@@ -288,7 +324,9 @@ def _whoever_leads(subject: Subject, limits: Limits, compacted: bool | None) -> 
         f"{why}, since ELR and LastKnownELR are not: {what if wanted else 'nothing'} is saved; --elect ID saves what"
         " that replica lacks"
     )
-    unheard = [str(replica) for replica in subject.state.replicas if replica not in logs.ranked]
+    unheard = [
+        str(one) for one in subject.state.replicas if one not in logs.ranked and one not in limits.whole
+    ]
     if unheard:
         note += f"; what replica {', '.join(unheard)} holds is not known: --log-dir reads it from its broker's disk"
     return Choice(subject.state, wanted, note, failed=True)
@@ -315,7 +353,8 @@ def _unread(subject: Subject, leader: int, limits: Limits, compacted: bool | Non
     others = [
         replica
         for replica in subject.state.replicas
-        if replica != leader and (replica not in logs.ranked or logs.ranked[replica].high_watermark is None)
+        if replica != leader and replica not in limits.whole
+        if replica not in logs.ranked or logs.ranked[replica].high_watermark is None
     ]
     if others:
         note += f". What replica {', '.join(map(str, others))} holds there is not known either"

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    Cluster,
+    Features,
+    LogUnavailable,
+    LogUnavailableReason,
+    Snapshot,
+)
 from kelr.sources.records.stream import Unread, UnreadKind
+from kelr.sources.snapshot_file import write_snapshot
 from kelr.view.rescue import preview, time_text
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
@@ -321,3 +331,59 @@ def test_a_dump_that_cannot_tell_all_says_itself_what_where_and_what_next(
     )
     # Said once: not in a note as well.
     assert kelr(*both, "--out", "two.kelr-rescue").err.count("is not believed") == 1
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    """orders:0 without a leader: broker 3 lives with 4 offsets, and the ELR, broker 1, does not answer."""
+    brokers = (Broker(1, BrokerStatus.FENCED, "127.0.0.1", 9101), Broker(3, BrokerStatus.LIVE, "127.0.0.1", 9103))
+    features = Features({"eligible.leader.replicas.version": 1}, {"metadata.version": 30})
+    state = partition(leader=None, replicas=(1, 3), isr=(), elr=(1,), last_known_elr=())
+    unread = LogUnavailable(1, LogUnavailableReason.UNREACHABLE, "connection refused")
+    logs = {state.address: (unread, log(3, (4, 4)))}
+    write_snapshot(Snapshot(0, Cluster(CLUSTER, brokers, features), (state,), {}, logs), tmp_path / "saved.kelr")
+    return "saved.kelr"
+
+
+IN_SNAPSHOT = ("rescue", "dump", "orders:0", "--elect", "3", "--out", "x.kelr-rescue", "--snapshot", "saved.kelr")
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_no_election_is_next_where_no_disk_of_the_elr_was_read(kelr: Kelr) -> None:
+    ran = kelr(*IN_SNAPSHOT)
+    assert (ran.code, ran.out) == (7, "")
+    assert "what replica 1 holds is not known" in ran.err
+    assert "next:" not in ran.err
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_a_disk_that_cannot_be_compared_is_saved_whole_in_the_cluster_too(kelr: Kelr, disk: Path) -> None:
+    """It counted as nothing to save, and `elect` came next."""
+    last = disk / "orders-0" / f"{4:020}.log"
+    last.with_suffix(".index").write_bytes(b"")
+    last.write_bytes(last.read_bytes() + bytes(500))
+    (disk / ".kafka_cleanshutdown").write_text('{"version": 0, "brokerEpoch": 77}')
+    ran = kelr(*IN_SNAPSHOT, "--log-dir", str(disk))
+    assert ran.code == 0, ran.err
+    (row,) = [line.split()[:8] for line in ran.out.splitlines()[1:]]
+    assert row == ["orders:0", "1", "log", "directory", "0", "6", "4", "6"]
+    assert "broker 1: Kafka would not load this log" in ran.err
+    assert "nothing to save" not in ran.err
+    # Of another topic of this name it is none of this partition's records.
+    (disk / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: oSNx-MM6QOmtD1MAN56DDg\n")
+    ran = kelr(*IN_SNAPSHOT, "--log-dir", str(disk), "--overwrite")
+    assert (ran.code, ran.out) == (7, "")
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_what_is_saved_beside_a_snapshot_asks_for_no_cluster_and_is_in_the_audit_log(
+    kelr: Kelr, longer: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The file was written, and the run ended with 'no cluster was named'."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    (longer / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=1\n")
+    ran = kelr(*IN_SNAPSHOT, "--log-dir", str(longer))
+    assert ran.code == 0, ran.err
+    assert [line.split()[4:6] for line in ran.out.splitlines()[1:]] == [["4", "10"]]
+    (audit,) = (tmp_path / "state").rglob("audit*")
+    assert "records saved in x.kelr-rescue" in audit.read_text()

@@ -89,7 +89,27 @@ def test_without_a_word_it_is_whom_kelr_advises() -> None:
     assert ranges(found) == [(3, 30, 35)]
     assert found.wanted[0].why == "replica 2, which would lead, lacks these"
     assert found.note == "what replica 1 holds is not known: --log-dir reads it from its broker's disk"
-    assert not found.failed
+
+
+def test_where_a_replica_that_may_hold_more_was_not_read_what_is_lost_is_not_known() -> None:
+    """`elect` came next, with exit code 0, although nobody had read the ELR."""
+    same = (UNHEARD, log(2, (4, 30)), log(3, (4, 30)))
+    found = chosen(logs=same, elect=2)
+    assert (ranges(found), found.failed, found.unread) == ([], True, (1,))
+    assert found.note.startswith("nothing to save: no log that was read holds what replica 2 lacks; what replica 1")
+    assert chosen(elect=2).failed
+    led = partition(leader=2, isr=(2,), elr=(), last_known_elr=())
+    assert chosen(state=led, logs=same).failed
+    # In sync with the leader that lives: it has truncated what that one lacks.
+    assert not chosen(state=replace(led, isr=(1, 2)), logs=same).failed
+    # Its disk is saved whole.
+    found = chosen(Limits(whole=(1,)), logs=same, elect=2)
+    assert (ranges(found), found.failed, found.note) == ([], False, "")
+    assert not chosen(Limits(replicas=(1,), whole=(1,)), logs=same, elect=2).failed
+    # A log that was read and shares no epoch that is known with the leader's.
+    torn = log(3, (7, 30), lineage=None)
+    found = chosen(logs=(log(1, (4, 30)), log(2, (4, 30)), torn), elect=2)
+    assert (found.unread, found.failed) == ((3,), True)
 
 
 def test_where_kelr_advises_a_return_it_is_whom_that_elects() -> None:
@@ -167,7 +187,7 @@ def test_where_the_elr_is_not_known_what_any_log_may_give_up_is_saved() -> None:
     empty = chosen(state=unknown, logs=(disk, log(2), UNHEARD_3))
     assert ranges(empty) == [(1, 0, 40)]
     assert ranges(chosen(Limits(replicas=(3,)), state=unknown)) == [(3, 30, 35)]
-    assert not chosen(state=unknown, elect=2).failed
+    assert not chosen(state=unknown, logs=(disk, *LOGS[1:]), elect=2).failed
 
 
 def test_a_leader_that_leads_decides() -> None:

@@ -95,7 +95,7 @@ def prepared(server: SimulatedServer, command: str, monkeypatch: pytest.MonkeyPa
     if command == "recover undo plan":
         monkeypatch.setenv("KELR_STATE_DIR", str(Path("another").absolute()))
     if command == "rescue replay":
-        assert kelr(server, "rescue", "dump", AT, "--elect", "3", "--out", "saved.kelr-rescue") == 0
+        assert kelr(server, "rescue", "dump", AT, "--elect", "3", "--out", "saved.kelr-rescue") == 7
         assert kelr(server, "elect", *DESIGNATE_3, AT, YES, *ACCEPT) == 0
         eventually(server, lambda world: (found := world.state(ORDERS)) is not None and set(found.isr) == {2, 3})
 
