@@ -324,9 +324,7 @@ def _whoever_leads(subject: Subject, limits: Limits, compacted: bool | None) -> 
         f"{why}, since ELR and LastKnownELR are not: {what if wanted else 'nothing'} is saved; --elect ID saves what"
         " that replica lacks"
     )
-    unheard = [
-        str(one) for one in subject.state.replicas if one not in logs.ranked and one not in limits.whole
-    ]
+    unheard = [str(one) for one in subject.state.replicas if one not in logs.ranked and one not in limits.whole]
     if unheard:
         note += f"; what replica {', '.join(unheard)} holds is not known: --log-dir reads it from its broker's disk"
     return Choice(subject.state, wanted, note, failed=True)

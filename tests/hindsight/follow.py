@@ -280,7 +280,8 @@ def _save(
         coming = {one.elected for one in decision.forecasts if one.replica == returns} | {elects.get(address)}
         for leader in coming - {None} or {None}:
             choice = choose(snapshot, decision, Limits(), elect=leader, doubts=doubts)
-            found.blind |= {address} if choice.failed else set()
+            unsure = choice.leader is None or choice.leader in {*choice.unread, *doubts}
+            found.blind |= {address} if choice.failed and unsure else set()
             for wanted in choice.wanted:
                 _keep(world, found, address, wanted)
 

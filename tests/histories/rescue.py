@@ -382,7 +382,7 @@ def _tail(source: RescueSource, state: object, replica: int, start: int, end: in
 def _is_all_of_it(records: Records, choice: Choice, saved: set[bytes]) -> None:
     """Whatever a live replica has and the leader to come has not is saved."""
     at, cluster = choice.state.address, records.cluster.now
-    if choice.leader is None or choice.failed or at not in cluster.controller.partitions:
+    if choice.leader is None or choice.leader in choice.unread or at not in cluster.controller.partitions:
         return
     mine = records.held(at, choice.leader)
     for replica in cluster.controller.partitions[at].replicas:
