@@ -204,8 +204,18 @@ def _whole_logs(found: Mapping[int, DiskLog], limits: Limits) -> list[Choice]:
     for broker, log in found.items():
         if limits.replicas is not None and broker not in limits.replicas:
             continue
-        choices.append(_whole_log(_state(log, broker), log.answer, log.directory, limits))
+        choices += _whole_copies(_state(log, broker), log, limits)
     return choices
+
+
+def _whole_copies(state: PartitionState, log: DiskLog, limits: Limits) -> list[Choice]:
+    """All of a log; where it is in several log directories, all of each, since none is known to be the one."""
+    detail = log.answer.detail if isinstance(log.answer, LogUnavailable) else ""
+    return [
+        _with_note(choice, f"{detail}; all of {copy.directory} is saved" if log.copies else "")
+        for copy in log.copies or (log,)
+        for choice in [_whole_log(replace(state, topic_id=copy.topic_id), copy.answer, copy.directory, limits)]
+    ]
 
 
 def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits: Limits) -> Choice:
@@ -219,7 +229,7 @@ def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits:
     if end <= start:
         return Choice(state, (), note or "nothing to save: the log holds no record of these offsets")
     why = "named outright" if limits.from_offset is not None else "all that the disk holds: nothing to compare it with"
-    return Choice(state, (Wanted(state, answer.replica, start, end, why, log),), note)
+    return Choice(state, (Wanted(state, answer.replica, start, end, why, log, directory=directory),), note)
 
 
 def _damaged(state: PartitionState, answer: LogUnavailable, directory: str) -> ReplicaLog:
@@ -230,19 +240,21 @@ def _damaged(state: PartitionState, answer: LogUnavailable, directory: str) -> R
 
 def _whole_disks(
     state: PartitionState, disks: Sequence[DiskCollection], unread: Sequence[int], limits: Limits
-) -> Mapping[int, Choice]:
+) -> Mapping[int, Sequence[Choice]]:
     """By broker, all that can be read of a log on a disk that cannot be compared with the leader's."""
-    found: dict[int, Choice] = {}
+    found: dict[int, Sequence[Choice]] = {}
     for disk in disks:
         log = disk.logs.get(state.address) if disk.broker in unread else None
-        if log is not None and (None in {log.topic_id, state.topic_id} or log.topic_id == state.topic_id):
-            found[disk.broker] = _whole_log(replace(state, topic_id=log.topic_id), log.answer, log.directory, limits)
+        copies = [] if log is None else _whole_copies(state, log, limits)
+        copies = [one for one in copies if len({one.state.topic_id, state.topic_id} - {None}) < 2]
+        if copies:
+            found[disk.broker] = copies
     return found
 
 
-def _with_disks(choice: Choice, disks: Mapping[int, Choice]) -> Choice:
+def _with_disks(choice: Choice, disks: Mapping[int, Sequence[Choice]]) -> Choice:
     """What is to be saved of a partition, with all that these disks hold of it."""
-    for broker, whole in disks.items():
+    for broker, whole in ((broker, one) for broker, copies in disks.items() for one in copies):
         note = f"broker {broker}: {whole.note or 'all that its disk holds is saved'}"
         choice = replace(
             choice,

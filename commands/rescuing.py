@@ -45,7 +45,8 @@ from kelr.rescue.manifest import Manifest, SavedTail
 from kelr.rescue.summary import summarize
 from kelr.sources.base import Source
 from kelr.sources.collected import collection_of_disk, merge, read_collection
-from kelr.sources.disk import DiskCollection, PartitionDirectory
+from kelr.sources.disk import DiskCollection, LogDirectory, PartitionDirectory
+from kelr.sources.disk.names import printable
 from kelr.view.columns import Json
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words, targets_of
@@ -150,7 +151,13 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
         with open_dump(options.out) as saved:
             rows = [tail_row(summarize(saved, tail)) for tail in saved.manifest.saved]
             _remember(session, saved, found)
-    is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes)
+    asked = [disk for disk in disks if options.replicas is None or disk.broker in options.replicas]
+    unread = [directory for disk in asked for directory in disk.unreadable]
+    aside = [one for disk in asked for one in disk.unused]
+    for left_aside in aside:
+        text = f"not saved: {printable(left_aside.path)} ({left_aside.kind}, not the replica itself)"
+        notes.append((left_aside.address, text, False))
+    is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes) and not unread
     left: list[Rescue] = []
     if options.plan is not None and found.source is not None:
         left = _rescues_left(options, options.plan, found.source, read)
@@ -169,8 +176,9 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
         left=left,
         deleted={choice.state.address: choice.deleted for choice in found.choices if choice.deleted},
         uncompared=found.source is None and options.elect is None and not options.plan and options.from_offset is None,
+        all_saved=is_whole and not aside,
     )
-    _end(found, manifest, notes, options)
+    _end(found, manifest, notes, options, unread)
 
 
 def _remember(session: Session, saved: Dump, found: Found) -> None:
@@ -252,7 +260,7 @@ def _rescues_left(options: DumpOptions, path: Path, source: Source, read: frozen
 def _source_of(
     one: Wanted, source: Source | None, directories: Mapping[tuple[int, TopicPartition], str]
 ) -> TailSource | None:
-    path = directories.get((one.replica, one.state.address))
+    path = one.directory or directories.get((one.replica, one.state.address))
     if path is not None and one.log.source == LOG_DIRECTORY:
         try:
             return disk_source(PartitionDirectory(path, one.state.address))
@@ -279,6 +287,7 @@ def _show_dump(
     following: Sequence[str] | None,
     left: Sequence[Rescue],
     uncompared: bool,
+    all_saved: bool,
     deleted: Mapping[TopicPartition, int],
 ) -> None:
     head: dict[str, Json] = {
@@ -321,7 +330,7 @@ def _show_dump(
             f"{where}: {count} without a record. They are not lost: compaction removed them, as newer records of their"
             " keys follow"
         )
-    output.note(_in_all(rows, uncompared) if manifest is not None else "nothing was saved: there is no file")
+    output.note(_in_all(rows, uncompared, all_saved) if manifest is not None else "nothing was saved: there is no file")
     if following is not None and options.plan is not None and DIRECTORY in following:
         say_other_rescues(output, left, said=[following])
         apply = output.next_command(("recover", "apply", str(options.plan)))
@@ -357,7 +366,7 @@ def _command(output: Output, following: Sequence[str]) -> str:
     return local_command(following) if following[:2] == ("rescue", "show") else output.next_command(following)
 
 
-def _in_all(rows: Sequence[TailRow], uncompared: bool) -> str:
+def _in_all(rows: Sequence[TailRow], uncompared: bool, all_saved: bool) -> str:
     """How many records were saved, and where from; `uncompared`: nobody said with which log to compare them."""
     places: dict[str, int] = {}
     for row in rows:
@@ -367,8 +376,8 @@ def _in_all(rows: Sequence[TailRow], uncompared: bool) -> str:
     count = len({(row.topic, row.partition) for row in rows})
     text = f"In all: {plural(sum(places.values()), 'record')} of {partitions_in_words(count)} saved: {origins}."
     all_of_it = (
-        " Without a cluster nothing tells what is lost, so all is saved. --elect BROKER compares the disks with that"
-        " broker's."
+        f" Without a cluster nothing tells what is lost, so all {'is' if all_saved else 'that could be read is'} saved."
+        " --elect BROKER compares the disks with that broker's."
     )
     return f"{text}{all_of_it if uncompared else ''}"
 
@@ -378,6 +387,7 @@ def _end(
     manifest: Manifest | None,
     notes: Sequence[tuple[TopicPartition, str, bool]],
     options: DumpOptions,
+    unread: Sequence[LogDirectory],
 ) -> None:
     if manifest is not None and not manifest.whole:
         partial = sorted({str(tail.address) for tail in manifest.tails if not tail.whole})
@@ -398,6 +408,11 @@ def _end(
         raise PartlyDoneError(
             f"not all that is to be saved is known: {', '.join(targets_of(names))}: {why}{more}",
             next_step=_READ_THE_DISKS,
+        )
+    if unread:
+        raise PartlyDoneError(
+            f"any replica may be in log directories that could not be read: {some_names([one.path for one in unread])}",
+            next_step="mend what is named above, or name a copy of them; then the same command again",
         )
     if found.errors:
         raise topics_failed(found.errors, some_worked=manifest is not None)

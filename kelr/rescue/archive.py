@@ -63,14 +63,13 @@ class DumpWriter:
         self._zip = _Zip(raw, "w", zipfile.ZIP_STORED, allowZip64=True)
         at_s = max(taken_at_ms // 1000, 315_532_800)  # a zip knows no time before 1980
         self._when = datetime.fromtimestamp(at_s, UTC).timetuple()[:6]
-        self._tails: dict[tuple[str, int], int] = {}
+        self._directories: set[str] = set()
 
     def begin(self, tail: SavedTail) -> TailWriter:
         """Begin a tail; `tail` says all that is known of it before its batches are."""
-        key = tail.topic, tail.partition
-        number = self._tails.get(key, 0)
-        self._tails[key] = number + 1
-        return TailWriter(self, tail, directory_of(number, tail.topic, tail.partition, tail.replica))
+        directory = directory_of(tail, self._directories)
+        self._directories.add(directory)
+        return TailWriter(self, tail, directory)
 
     def finish(self, manifest: Manifest) -> None:
         """Write the manifest: the last thing in the file."""

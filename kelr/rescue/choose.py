@@ -43,6 +43,10 @@ class Wanted:
     """Where what is lost begins, where `from_offset` is earlier than that; else None."""
     lacked_by: int | None = None
     """The replica whose log lacks these, compared with it."""
+    tiered: bool | None = None
+    """Whether the topic has remote storage; None where its config is not known."""
+    directory: str = ""
+    """The replica's directory; empty: the one in which its disk has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +118,10 @@ def choose(
     subject = subject_of(snapshot, decision)
     if subject is None:
         raise UsageError(f"{decision.topic}:{decision.partition} is not in the snapshot")
-    compacted = _is_compacted(snapshot.configs.get(decision.topic, TopicConfig()))
-    choice = _chosen(subject, limits, elect, doubts, compacted)
-    return replace(choice, unread=_not_compared(subject, choice.leader, limits))
+    config = snapshot.configs.get(decision.topic, TopicConfig())
+    choice = _chosen(subject, limits, elect, doubts, _is_compacted(config))
+    wanted = tuple(replace(one, tiered=config.remote_storage) for one in choice.wanted)
+    return replace(choice, wanted=wanted, unread=_not_compared(subject, choice.leader, limits))
 
 
 def _chosen(

@@ -20,6 +20,9 @@ from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind
 
 FETCH = "Fetch"
 
+_ON_REMOTE_STORAGE = "it is in remote storage alone: the disk begins at offset {}"
+_NOT_ON_DISK = "the disk begins at offset {}: what was before was deleted, moved to remote storage, or is missing"
+
 
 @dataclass(frozen=True, slots=True)
 class TailSource:
@@ -142,7 +145,7 @@ def _save(writer: TailWriter, one: Wanted, source: TailSource, count: _Count) ->
     start = one.from_offset
     beginnings = [(one.log.log_start, "the replica's log begins at offset {}")]
     if source.how == LOG_DIRECTORY:
-        beginnings.append((one.log.local_start, "it is in remote storage alone: the disk begins at offset {}"))
+        beginnings.append((one.log.local_start, _ON_REMOTE_STORAGE if one.tiered else _NOT_ON_DISK))
     for begins, why in beginnings:
         if begins is not None and begins > start:
             until = min(begins, one.to_offset)
@@ -153,7 +156,10 @@ def _save(writer: TailWriter, one: Wanted, source: TailSource, count: _Count) ->
         if isinstance(piece, Unread):
             until = one.to_offset if piece.to_offset is None else min(piece.to_offset, one.to_offset)
             since = max(piece.from_offset, reached)
-            if until > since:
+            before = gaps[-1] if gaps else None
+            if before is not None and (before.to_offset, before.kind, before.text) == (since, piece.kind, piece.text):
+                gaps[-1] = replace(before, to_offset=max(since, until))
+            elif until > since:
                 gaps.append(SavedGap(since, until, piece.kind, piece.text))
             reached = max(reached, until)
             continue
@@ -177,16 +183,17 @@ def _from_disk(directory: PartitionDirectory, start: int, end: int) -> Iterator[
     """The batches in a directory; a damaged part is stepped over up to the next segment, and named."""
     at: int | None = start
     while at is not None:
-        batches = directory.batches_from(at)
+        batches, reached = directory.batches_from(at), at
         try:
             for header, data in batches:
                 if header.base_offset >= end:
                     return
                 if header.too_old:
                     text = f"message format {header.magic} is too old: kelr reads format 2, Kafka 0.11's"
-                    yield Unread(header.base_offset, None, UnreadKind.TOO_OLD, text)
-                    return
-                yield RawBatch(header, data)
+                    yield Unread(reached, header.next_offset, UnreadKind.TOO_OLD, text)
+                else:
+                    yield RawBatch(header, data)
+                reached = header.next_offset
         except BadInputError as error:
             yield Unread(at, None, UnreadKind.NO_ANSWER, error.message)
             return

@@ -6,9 +6,10 @@ The format is described in docs/rescue.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import chain, count
 from typing import Any
 
 from kelr.durable import json_integer
@@ -190,10 +191,12 @@ def read_manifest(data: bytes, where: str) -> Manifest:
     return manifest
 
 
-def directory_of(tail_number: int, topic: str, partition: int, replica: int) -> str:
+def directory_of(tail: SavedTail, used: Collection[str]) -> str:
     """Where the segments of a tail lie in the zip: as in a broker's log directory, and with the replica's number behind
-    it where an earlier tail of the same partition has that name."""
-    return f"{topic}-{partition}" if tail_number == 0 else f"{topic}-{partition}.{replica}"
+    it, and one more, where earlier tails of the same partition have that name."""
+    first = f"{tail.topic}-{tail.partition}"
+    names = chain((first, f"{first}.{tail.replica}"), (f"{first}.{tail.replica}.{number}" for number in count(2)))
+    return next(name for name in names if name not in used)
 
 
 def _version(data: bytes, where: str) -> Any:
@@ -232,8 +235,8 @@ def _segment_contradictions(tail: SavedTail, names: set[str]) -> Iterable[str]:
     end = 0
     for segment in tail.segments:
         directory, _, name = segment.name.rpartition("/")
-        own = {directory_of(number, tail.topic, tail.partition, tail.replica) for number in (0, 1)}
-        if directory not in own or not _SEGMENT.fullmatch(name):
+        own = re.fullmatch(rf"{re.escape(tail.topic)}-{tail.partition}(\.{tail.replica}(\.\d+)?)?", directory)
+        if own is None or not _SEGMENT.fullmatch(name):
             yield f"{segment.name!r} is no segment of {tail.address}"
         elif int(name[:20]) != segment.first_offset:
             yield f"{segment.name} says that it begins at offset {segment.first_offset}"

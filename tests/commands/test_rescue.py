@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from kelr.model import (
     Broker,
@@ -387,3 +389,71 @@ def test_what_is_saved_beside_a_snapshot_asks_for_no_cluster_and_is_in_the_audit
     assert [line.split()[4:6] for line in ran.out.splitlines()[1:]] == [["4", "10"]]
     (audit,) = (tmp_path / "state").rglob("audit*")
     assert "records saved in x.kelr-rescue" in audit.read_text()
+
+
+def test_a_replica_in_two_log_directories_is_saved_from_both(kelr: Kelr, disk: Path, longer: Path) -> None:
+    """The first one was saved, as 'whole' and 'all': the order of the flags told which."""
+    for path in (disk, longer):
+        (path / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=1\n")
+    for number, (one, other) in enumerate(((disk, longer), (longer, disk))):
+        out = ("--log-dir", str(one), "--log-dir", str(other), "--out", f"{number}.kelr-rescue")
+        ran = kelr("rescue", "dump", "orders:0", *out)
+        assert ran.code == 0, ran.err
+        rows = [line.split()[4:6] for line in ran.out.splitlines()[1:]]
+        assert sorted(rows) == [["0", "10"], ["0", "6"]]
+        for path in (one, other):
+            assert f"Kafka does not start; all of {path}/orders-0 is saved" in " ".join(ran.err.split())
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_a_replica_in_two_log_directories_is_saved_from_both_in_the_cluster(
+    kelr: Kelr, disk: Path, longer: Path
+) -> None:
+    (longer / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=1\n")
+    ran = kelr(*IN_SNAPSHOT, "--log-dir", str(disk), "--log-dir", str(longer))
+    assert ran.code == 0, ran.err
+    assert sorted(line.split()[4:6] for line in ran.out.splitlines()[1:]) == [["0", "10"], ["0", "6"]]
+    ran = kelr("rescue", "show", "x.kelr-rescue")
+    assert (ran.code, len(ran.out.splitlines())) == (0, 3)
+
+
+def test_a_log_directory_that_cannot_be_read_leaves_open_what_is_in_it(kelr: Kelr, disk: Path, tmp_path: Path) -> None:
+    """The dump ended with 0 and 'all is saved'."""
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "meta.properties").write_text("version=9\nnode.id=1\n")
+    ran = kelr("rescue", "dump", "orders", "--log-dir", str(disk), "--log-dir", str(bad), "--out", "d.kelr-rescue")
+    assert ran.code == 7
+    assert "all that could be read is saved" in ran.err
+    assert "next:" not in ran.err
+    assert f"error: any replica may be in log directories that could not be read: {bad}" in ran.err
+
+
+def test_directories_of_the_partition_that_are_not_the_replica_are_named(kelr: Kelr, disk: Path) -> None:
+    for kind in ("future", "stray", "delete"):
+        (disk / f"orders-0.0123456789abcdef0123456789abcdef-{kind}").mkdir()
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "d.kelr-rescue")
+    assert ran.code == 0, ran.err
+    said = " ".join(ran.err.split())
+    for suffix, kind in (("future", "future"), ("stray", "stray"), ("delete", "deleted")):
+        assert f"-{suffix} ({kind}, not the replica itself)" in said
+    assert "all that could be read is saved" in said
+
+
+def test_a_batch_of_an_old_format_hides_none_of_those_behind_it(kelr: Kelr, disk: Path) -> None:
+    """Of orders:0, offsets 4 and 5 were of format 1, and all from there on counted as not read."""
+    old = b"".join(old_batch(offset) for offset in (4, 5))
+    (disk / "orders-0" / f"{4:020}.log").write_bytes(old + batch(6, 2, epoch=4).data)
+    (disk / "orders-0" / f"{8:020}.log").write_bytes(batch(8, 1, epoch=4).data)
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "d.kelr-rescue", "-o", "json")
+    assert ran.code == 7
+    (item,) = json.loads(ran.out)["items"]
+    assert (item["from_offset"], item["to_offset"], item["records"]) == (0, 9, 7)
+    assert item["missing"] == ["offsets 4 to 5: message format 1 is too old: kelr reads format 2, Kafka 0.11's"]
+
+
+def old_batch(offset: int) -> bytes:
+    """A record of message format 1."""
+    builder = LegacyRecordBatchBuilder(magic=1, compression_type=0, batch_size=10_000)
+    builder.append(0, 1_700_000_000_000, b"k", b"v")
+    return struct.pack(">q", offset) + bytes(builder.build())[8:]

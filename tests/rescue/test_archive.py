@@ -119,11 +119,16 @@ def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
 
 def test_what_a_disk_lacks_since_it_is_in_remote_storage_is_said_so(tmp_path: Path) -> None:
     wanted, source = tail([batch(20, 2)], 10, 22, held=replace(log(3, (0, 22)), local_start=20))
-    on_disk = wanted, replace(source, how="log directory")
+    on_disk = replace(wanted, tiered=True), replace(source, how="log directory")
     (saved,) = save(tmp_path / "disk.kelr-rescue", [on_disk]).tails
     (gap,) = saved.gaps
     assert (gap.from_offset, gap.to_offset, gap.kind) == (10, 20, UnreadKind.GONE)
     assert gap.text == "it is in remote storage alone: the disk begins at offset 20"
+    # Without a topic's config: leader epochs from before the first segment may also be those of one that is missing.
+    (saved,) = save(tmp_path / "not-known.kelr-rescue", [(wanted, on_disk[1])]).tails
+    assert [gap.text for gap in saved.gaps] == [
+        "the disk begins at offset 20: what was before was deleted, moved to remote storage, or is missing"
+    ]
     # A live broker reads there for whoever asks.
     (saved,) = save(tmp_path / "live.kelr-rescue", [(wanted, source)]).tails
     assert [gap.kind for gap in saved.gaps] == [HOLE]
@@ -254,6 +259,16 @@ def test_a_file_that_was_cut_short_is_refused(file: Path, data: st.DataObject) -
     cut.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
     with pytest.raises(BadInputError):
         open_dump(cut)
+
+
+def test_tails_of_one_replica_that_begin_alike_have_a_directory_each(tmp_path: Path) -> None:
+    """As those of a replica that is in several log directories."""
+    alike = [tail([batch(0, count)], 0, count) for count in (1, 2, 3)]
+    save(tmp_path / "three.kelr-rescue", alike)
+    with open_dump(tmp_path / "three.kelr-rescue") as dump:
+        names = [segment.name for one in dump.manifest.tails for segment in one.segments]
+        assert [one.records for one in dump.manifest.tails] == [1, 2, 3]
+    assert names == [f"orders-0{more}/{0:020}.log" for more in ("", ".3", ".3.2")]
 
 
 def test_tails_are_sorted_by_address(tmp_path: Path) -> None:

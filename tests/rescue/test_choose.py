@@ -273,6 +273,11 @@ def test_compaction_is_noted(policy: tuple[str, ...] | None, compacted: bool | N
     assert found.wanted[0].compacted is compacted
 
 
+@pytest.mark.parametrize("enabled", [True, False, None])
+def test_remote_storage_is_noted(enabled: bool | None) -> None:
+    assert chosen(elect=2, config=replace(CONFIG, remote_storage=enabled)).wanted[0].tiered is enabled
+
+
 def test_an_empty_range_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing from offset 5 to 5"):
         Limits(from_offset=5, to_offset=5)

@@ -257,6 +257,10 @@ def test_a_replica_in_two_directories_has_no_log(tmp_path: Path) -> None:
     answer = found.logs[ORDERS].answer
     assert isinstance(answer, LogUnavailable)
     assert "two log directories" in answer.detail
+    assert [copy.answer.log_end for copy in found.logs[ORDERS].copies if isinstance(copy.answer, ReplicaLog)] == [
+        30,
+        45,
+    ]
     assert any("orders:0 is in two log directories" in warning for warning in found.warnings)
     with pytest.raises(BadInputError, match="two log directories"):
         open_partition([one.path, other.path], ORDERS)

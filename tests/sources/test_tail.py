@@ -201,3 +201,16 @@ def test_an_old_message_format_is_named() -> None:
     (unread,) = reader(broker)
     assert isinstance(unread, Unread)
     assert unread.kind is UnreadKind.TOO_OLD
+
+
+def test_an_old_message_format_hides_no_batch_behind_it() -> None:
+    builder = LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    builder.append(0, timestamp=5, key=b"k", value=b"v")
+    broker = FakeBroker([batch(3, 2)])
+    broker.first = [answer(batch(0, 1).data + b"\0" * 7 + b"\1" + bytes(builder.build())[8:])]
+    first, unread, behind = reader(broker)
+    assert isinstance(first, RawBatch)
+    assert isinstance(unread, Unread)
+    assert (unread.from_offset, unread.to_offset, unread.kind) == (1, 2, UnreadKind.TOO_OLD)
+    assert isinstance(behind, RawBatch)
+    assert behind.header.base_offset == 3

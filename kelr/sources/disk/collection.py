@@ -82,6 +82,8 @@ class DiskLog:
     moment it leads. None without such a checkpoint, and where it cannot be read or the batches deny it."""
     saved_high_watermark: int | None = None
     """The high watermark as it was saved, also where the log ends before it; None where none was."""
+    copies: tuple[DiskLog, ...] = ()
+    """Of a replica that is in several log directories: each as it was read. `answer` says that none of them counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,9 +333,12 @@ def _read(
 def _both(one: DiskLog, other: DiskLog) -> DiskLog:
     """A replica that is in two log directories: Kafka does not start with it, and which of the two counts is not known
     (`LogManager.loadLog`)."""
-    detail = f"{SOURCE}: it is in two log directories, {one.directory} and {other.directory}: Kafka does not start"
+    copies = (*(one.copies or (one,)), other)
+    where = joined(copy.directory for copy in copies)
+    number = "two" if len(copies) == 2 else len(copies)
+    detail = f"{SOURCE}: it is in {number} log directories, {where}: Kafka does not start"
     answer = LogUnavailable(one.answer.replica, LogUnavailableReason.ERROR, detail, one.answer.read_at_ms)
-    return DiskLog(one.address, None, answer, one.directory, (*one.notes, *other.notes))
+    return DiskLog(one.address, None, answer, one.directory, (*one.notes, *other.notes), copies=copies)
 
 
 def _about_the_shutdown(directories: Sequence[LogDirectory]) -> Iterator[str]:

@@ -100,13 +100,13 @@ class TailReader:
                 if self._end is not None and header.base_offset >= self._end:
                     self._next = max(self._next, self._end)
                     return
-                if header.magic < MAGIC:
-                    text = f"message format {header.magic} is too old: kelr reads format 2, Kafka 0.11's"
-                    yield Unread(self._next, None, UnreadKind.TOO_OLD, text)
-                    return
                 if header.last_offset < self._next:
                     continue
-                yield RawBatch(header, bytes(records[position : position + header.size_bytes]))
+                if header.magic < MAGIC:
+                    text = f"message format {header.magic} is too old: kelr reads format 2, Kafka 0.11's"
+                    yield Unread(self._next, header.next_offset, UnreadKind.TOO_OLD, text)
+                else:
+                    yield RawBatch(header, bytes(records[position : position + header.size_bytes]))
                 self._next = header.next_offset
             stop = run.stop
             if stop is None or stop.kind in {StopKind.END, StopKind.TORN}:
