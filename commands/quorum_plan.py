@@ -17,6 +17,7 @@ from kelr.quorum.apply import (
     check_statement,
     check_target,
     copy_of,
+    read_statement,
 )
 from kelr.quorum.assess import assess
 from kelr.quorum.plan import (
@@ -67,7 +68,7 @@ def apply_rescue(
     archive, place = archive_of(plan, read_collections(collections))
     check_target(plan)
     check_addresses(plan, probe_address)
-    applied = apply_plan(plan, archive, place, state_directory=state_directory(), now_ms=now_ms())
+    applied = apply_plan(plan, archive, place, statement, state_directory=state_directory(), now_ms=now_ms())
     show_applied(output, plan, applied)
 
 
@@ -96,6 +97,7 @@ def verify_rescue(
         topics=topics,
         leaderless=leaderless,
         denied=frozenset(error.topic for error in errors if error.error == TOPIC_UNAUTHORIZED),
+        stated=read_statement(plan, state_directory()),
         log_same=log_is_same(plan, archive, place),
         set_aside=_set_aside_since(plan, collected, node_directories) if node_directories else None,
     )

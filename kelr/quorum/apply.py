@@ -7,9 +7,10 @@ command. Nothing is started, and nothing is deleted.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from kelr.durable import AppendOnlyFile
@@ -224,8 +225,42 @@ def _key_of(plan: QuorumPlan, collected: Collected) -> CopyKey:
     )
 
 
+def journal_path(plan: QuorumPlan, state_directory: Path) -> Path:
+    """Where the journal of this plan is, on the host where it is carried out."""
+    return cluster_directory(state_directory, plan.cluster_id) / JOURNALS / f"{plan.plan_id}.jsonl"
+
+
+def read_statement(plan: QuorumPlan, state_directory: Path, files: Files = FILES) -> Statement | None:
+    """What was stated when the plan was carried out, by its journal; None: there is none on this host."""
+    path = journal_path(plan, state_directory)
+    try:
+        with files.reader(path) as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror or error}", next_step="check the path") from error
+    found: Statement | None = None
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            if entry["what"] == "begin":
+                stated = entry["stated"]
+                found = Statement(*(tuple(stated[one.name]) for one in fields(Statement)))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue  # cut short by a crash
+    return found
+
+
 def apply_plan(
-    plan: QuorumPlan, archive: Archive, place: str, *, state_directory: Path, now_ms: int, files: Files = FILES
+    plan: QuorumPlan,
+    archive: Archive,
+    place: str,
+    statement: Statement,
+    *,
+    state_directory: Path,
+    now_ms: int,
+    files: Files = FILES,
 ) -> Applied:
     """Make the new controller's directory. The checks must have been made; run again, it finishes what it began.
 
@@ -235,9 +270,11 @@ def apply_plan(
         UsageError: the journal cannot be written.
     """
     places, wanted = Places.of(plan), log_files(plan, archive, place)
-    path = cluster_directory(state_directory, plan.cluster_id) / JOURNALS / f"{plan.plan_id}.jsonl"
+    path = journal_path(plan, state_directory)
+    stated = {one.name: sorted(getattr(statement, one.name)) for one in fields(Statement)}
     with AppendOnlyFile(path, files) as journal:
-        journal.append({"what": "begin", "plan": plan.plan_id, "at_ms": now_ms, "target": str(places.target)})
+        begin = {"what": "begin", "plan": plan.plan_id, "at_ms": now_ms, "target": str(places.target)}
+        journal.append({**begin, "stated": stated})
         try:
             if not _is_in_place(places, wanted, files):
                 _build(places, wanted, files)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ class QuorumPlan:
     """Old voters that must never start again: they could elect another leader."""
     controller_addresses: tuple[str, ...]
     """Where controllers are or were: nobody may answer there."""
+    unknown_addresses: tuple[int, ...]
+    """Old voters of which no copy says where they listen, as of static voters before metadata.version 3.7."""
     missing: tuple[int, ...]
     """Voters and brokers of which nothing, or not all, was read: they may hold more."""
     unread_brokers: Mapping[str, tuple[str, ...]]
@@ -193,9 +196,8 @@ def make_plan(
     dynamic = image.kraft_version > 0
     addresses = {at for voter in image.voter_set for at in _endpoints(voter)}
     here = f"{target.host}:{target.port}"
-    images = [one.image for one in collected.copies]
-    old = {one for known in images for one in (*known.voters, *(voter.node for voter in known.voter_set))}
-    every = sorted({at for known in images for voter in known.voter_set for at in _endpoints(voter)})
+    old = _old_controllers([one.image for one in collected.copies])
+    every = sorted({at for known in old.values() for at in known})
     unread = set(assessment.missing_brokers) | _unread(collected, brokers)
     return QuorumPlan(
         cluster_id=copy.cluster_id,
@@ -212,6 +214,7 @@ def make_plan(
         configs=_configs(target, dynamic=dynamic),
         never_start=tuple(sorted(old)),
         controller_addresses=tuple(dict.fromkeys([*every, here])),
+        unknown_addresses=tuple(sorted(node for node, known in old.items() if not known)),
         missing=tuple(sorted({*assessment.missing_voters, *unread})),
         unread_brokers={
             str(one): _endpoints(assessment.best.copy.image.brokers[one].registration)
@@ -220,7 +223,7 @@ def make_plan(
         stale_topics=tuple(sorted(_not_as_they_were(chosen))) if stale else (),
         lost_records=_lost(collected, assessment, chosen) if stale else {},
         stopped_brokers={str(one): brokers[one] for one in sorted(brokers)},
-        combined=tuple(sorted(old & image.brokers.keys())) if dynamic else (),
+        combined=tuple(sorted(old.keys() & image.brokers.keys())) if dynamic else (),
         brokers_restart=dynamic and here not in addresses,
         metadata_version=image.features.get(METADATA_FEATURE, 0),
         topics=len(image.topics),
@@ -301,6 +304,7 @@ def make_address_plan(
         configs=(f"controller.quorum.bootstrap.servers={','.join(sorted(new))}",),
         never_start=(),
         controller_addresses=tuple(sorted(old | new)),
+        unknown_addresses=(),
         missing=(),
         unread_brokers={},
         stale_topics=(),
@@ -396,7 +400,28 @@ def _registered(copies: Sequence[MetadataCopy]) -> Mapping[int, tuple[str, ...]]
 
 
 def _endpoints(of: BrokerRegistered | Voter) -> tuple[str, ...]:
-    return tuple(f"{at.host}:{at.port}" for at in of.endpoints)
+    return _addresses(of.endpoints)
+
+
+def _addresses(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
+    return tuple(f"{at.host}:{at.port}" for at in endpoints)
+
+
+def _old_controllers(images: Sequence[MetadataImage]) -> Mapping[int, AbstractSet[str]]:
+    """Every controller that votes by any copy, with the addresses that VotersRecords and registrations name; where a
+    static quorum's copy does not say who votes, every one that registered."""
+    found: dict[int, set[str]] = {}
+    for image in images:
+        voting = {*image.voters, *(voter.node for voter in image.voter_set)}
+        for node in voting or (() if image.kraft_version else image.controllers):
+            found.setdefault(node, set())
+    for image in images:
+        for voter in image.voter_set:
+            found[voter.node].update(_endpoints(voter))
+        for node, endpoints in image.controllers.items():
+            if node in found:
+                found[node].update(_addresses(endpoints))
+    return found
 
 
 def _unread(collected: Collected, brokers: Iterable[int]) -> set[int]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kelr.engine.words import agree, joined, plural
 from kelr.engine.words import brokers as broker_words
-from kelr.engine.words import joined, plural
 from kelr.errors import ConnectError, KelrError
 from kelr.files import FILES
 from kelr.model import BrokerStatus, Cluster
 from kelr.model.checkup import AddressState, NotRead, Quorum
-from kelr.quorum.apply import FileHolder
+from kelr.quorum.apply import FileHolder, Statement
 from kelr.quorum.archive import LOG_DIRECTORY, Archive
 from kelr.quorum.plan import QuorumPlan, digest_of_file, log_files
 from kelr.replay.image import MetadataImage
@@ -50,6 +51,8 @@ class Seen:
     leaderless: int
     denied: frozenset[str] = frozenset()
     """Topics of the copy that the principal may not see."""
+    stated: Statement | None = None
+    """What was stated when the plan was carried out; None: its journal is on another host."""
     log_same: bool | None = None
     """Whether the new controller's log begins with the planned bytes; None: its directory is not on this host, or its
     first segment is gone since."""
@@ -117,9 +120,13 @@ def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator
     Args:
         image: what the copy says that the plan was made of.
     """
-    yield from _quorum(plan, image, seen.quorum)
+    known = {*image.brokers, *map(int, plan.unread_brokers), *map(int, plan.stopped_brokers)}
+    brokers = _Brokers(known, frozenset(plan.missing), seen.stated)
+    yield from _quorum(plan, brokers, seen.quorum)
     yield _others(plan, seen.controllers)
-    yield _unfenced(plan, image, seen.cluster)
+    yield brokers.told(
+        "brokers", known - {one.id for one in seen.cluster.brokers if one.status is BrokerStatus.LIVE}, "live"
+    )
     yield _topics(image, seen.topics, seen.denied)
     same = seen.log_same
     yield Checked(
@@ -134,7 +141,32 @@ def check_rescue(plan: QuorumPlan, image: MetadataImage, seen: Seen) -> Iterator
     yield _set_aside(seen.set_aside)
 
 
-def _quorum(plan: QuorumPlan, image: MetadataImage, quorum: Quorum | NotRead) -> Iterator[Checked]:
+@dataclass(frozen=True, slots=True)
+class _Brokers:
+    """Every broker that the plan knows, and which of them it may lack."""
+
+    known: AbstractSet[int]
+    unread: frozenset[int]
+    """Those that were not read whole: they may have been lost before."""
+    stated: Statement | None
+
+    def told(self, check: str, others: AbstractSet[int], what: str) -> Checked:
+        """Whether all are so but those that somebody has said to do without."""
+        without = others & set(() if self.stated is None else self.stated.missing)
+        wrong = others - without - self.unread
+        if wrong:
+            return Checked(check, False, f"not {what}: {broker_words(sorted(wrong))}")
+        if others - without:
+            gone = broker_words(sorted(others - without))
+            named = "apply was not told to do without (--missing)"
+            if self.stated is None:
+                named = "apply's journal, which names those to do without, is on another host"
+            return Checked(check, None, f"not {what}, and not collected: {gone}; {named}")
+        done = f"; done without {broker_words(sorted(without))}" if without else ""
+        return Checked(check, True, f"{plural(len(self.known - without), 'broker')} {what}{done}")
+
+
+def _quorum(plan: QuorumPlan, brokers: _Brokers, quorum: Quorum | NotRead) -> Iterator[Checked]:
     if isinstance(quorum, NotRead):
         denied = quorum.why.startswith(CLUSTER_UNAUTHORIZED)
         why = quorum.why if denied else f"no controller that leads answers: {quorum.why}"
@@ -147,8 +179,8 @@ def _quorum(plan: QuorumPlan, image: MetadataImage, quorum: Quorum | NotRead) ->
     yield Checked("leader", newer, leads if newer else f"{leads}: not the planned one, above epoch {plan.epoch}")
     ends = {one.node: one.log_end for one in (*quorum.voters, *quorum.observers)}
     end = ends.get(quorum.leader) or 0
-    behind = {one for one in image.brokers if (ends.get(one) or 0) < max(plan.source.end, end - MOST_BEHIND)}
-    yield _told("followers", plan, image, behind, f"up to offset {end} of the metadata log")
+    behind = {one for one in brokers.known if (ends.get(one) or 0) < max(plan.source.end, end - MOST_BEHIND)}
+    yield brokers.told("followers", behind, f"up to offset {end} of the metadata log")
 
 
 def _others(plan: QuorumPlan, controllers: Mapping[str, Quorum | NotRead]) -> Checked:
@@ -169,23 +201,11 @@ def _others(plan: QuorumPlan, controllers: Mapping[str, Quorum | NotRead]) -> Ch
                 f"{address} accepts connections and does not tell ({told.why}): see that no old controller runs there"
             )
             return Checked("other leaders", None, words)
-    # Addresses of static voters stand in nodes' files alone.
-    others = "" if plan.kraft_version else "; old controllers' addresses are UNKNOWN: see that none of them runs"
-    return Checked("other leaders", True, f"none at {', '.join(plan.controller_addresses)}{others}")
-
-
-def _unfenced(plan: QuorumPlan, image: MetadataImage, cluster: Cluster) -> Checked:
-    live = {one.id for one in cluster.brokers if one.status is BrokerStatus.LIVE}
-    return _told("brokers", plan, image, image.brokers.keys() - live, "live")
-
-
-def _told(check: str, plan: QuorumPlan, image: MetadataImage, others: Collection[int], what: str) -> Checked:
-    """Whether all brokers are so that somebody does not do without."""
-    wrong = sorted(set(others) - set(plan.missing))
-    if wrong:
-        return Checked(check, False, f"not {what}: {broker_words(wrong)}")
-    without = f"; done without {broker_words(sorted(others))}" if others else ""
-    return Checked(check, True, f"{plural(len(image.brokers) - len(others), 'broker')} {what}{without}")
+    seen = f"none at {', '.join(plan.controller_addresses)}"
+    if plan.unknown_addresses:
+        old = f"{agree(len(plan.unknown_addresses), 'controller', 'controllers')} {joined(plan.unknown_addresses)}"
+        return Checked("other leaders", None, f"{seen}; addresses of old {old} are UNKNOWN: see that none of them runs")
+    return Checked("other leaders", True, seen)
 
 
 def _topics(image: MetadataImage, topics: Mapping[str, str | None], denied: Collection[str]) -> Checked:

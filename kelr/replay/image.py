@@ -57,6 +57,8 @@ class MetadataImage:
         """The level of the feature kraft.version; 0 where no control record told one, as with a static quorum."""
         self.voter_set: tuple[rec.Voter, ...] = ()
         """The newest VotersRecord, committed or not, as Kafka itself goes by it."""
+        self.controllers: dict[int, tuple[rec.Endpoint, ...]] = {}
+        """Where each controller listens that ever registered (metadata.version 3.7 and newer), by its newest record."""
         self.features: dict[str, int] = {}
         """Levels above 0."""
         self.brokers: dict[int, BrokerOnRecord] = {}
@@ -335,6 +337,9 @@ class MetadataImage:
         self.controller, self.voters = record.controller, record.voters
         changes.append(ControllerMoved(at, record.controller))
 
+    def _controller_registered(self, _at: At, record: rec.ControllerRegistered, _changes: list[Change]) -> None:
+        self.controllers[record.controller] = record.endpoints
+
     def _kraft_version(self, _at: At, record: rec.KRaftVersion, _changes: list[Change]) -> None:
         self.kraft_version = record.level
 
@@ -343,6 +348,7 @@ class MetadataImage:
 
     def _snapshot_begins(self, at: At, _record: rec.SnapshotBegins, changes: list[Change]) -> None:
         self.features, self.brokers, self.topics, self.names, self.configs = {}, {}, {}, {}, {}
+        self.controllers = {}
         self.kraft_version, self.voter_set = 0, ()
         self._held = None
         changes.append(Restarted(at))
@@ -368,6 +374,7 @@ _HANDLERS: dict[type, Callable[[MetadataImage, At, Any, list[Change]], None]] = 
     rec.ElrCleared: MetadataImage._elr_cleared,
     rec.ConfigSet: MetadataImage._config_set,
     rec.FeatureLevel: MetadataImage._feature_level,
+    rec.ControllerRegistered: MetadataImage._controller_registered,
     rec.LeaderChanged: MetadataImage._leader_changed,
     rec.KRaftVersion: MetadataImage._kraft_version,
     rec.Voters: MetadataImage._voters,

@@ -26,7 +26,7 @@ class FeatureLevel:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A listener of a broker."""
+    """A listener of a node."""
 
     name: str
     host: str
@@ -172,6 +172,7 @@ class ControllerRegistered:
 
     controller: int
     incarnation: str
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

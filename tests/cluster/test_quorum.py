@@ -317,7 +317,8 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(
     assessment = assess(found.copies, found.disks)
     assert (assessment.kraft_version, assessment.matter) == (0, Matter.LOST)
     assert [one.node for one in assessment.voters] == [FIRST, SECOND, THIRD]
-    rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
+    plan = rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
+    assert set(plan.controller_addresses) == {f"{HOST}:{lab.port(node)}" for node in lab.controllers}
     alone_in_its_file(lab)
     lab.start_controller(FIRST)
     wait_until_it_leads(lab)

@@ -23,6 +23,8 @@ from kelr.quorum.apply import (
     check_statement,
     check_target,
     copy_of,
+    journal_path,
+    read_statement,
     undo,
 )
 from kelr.quorum.archive import Archive
@@ -63,6 +65,7 @@ from tests.quorum.nodes import (
 NEW_ID = "N" * 21 + "Q"
 TARGET, STATE = Path("/kafka/meta"), Path("/state")
 OLD = {"meta.properties": f"version=1\ncluster.id={CLUSTER}\nnode.id=100\n".encode(), "bootstrap.checkpoint": b"old"}
+STATED = Statement((100, 101, 102), (102, 101), ("late",), (1,))
 REQUEST = PlanRequest(100, TARGET, "c100", 9093, "4.3.1")
 
 
@@ -79,18 +82,28 @@ def rescue(tmp_path_factory: pytest.TempPathFactory) -> Rescue:
     return planned(tmp_path_factory.mktemp("rescue"))
 
 
-def planned(path: Path, request: PlanRequest = REQUEST, log: bytes = WHOLE) -> Rescue:
-    lagging = write_node(path / "controller", 100, SHORT, epoch=9)
+def planned(path: Path, request: PlanRequest = REQUEST, log: bytes = WHOLE, *, lagging: bytes = SHORT) -> Rescue:
+    lagging_node = write_node(path / "controller", 100, lagging, epoch=9)
     live = write_node(path / "broker", 1, log, epoch=2)
     write_replica(live, "early", TOPIC, [(0, 0), (1, 0)])
     write_replica(live, "late", LATE, [(0, 0)])
-    collected = read_collections([collect(path, lagging, live)])
+    collected = read_collections([collect(path, lagging_node, live)])
     found = assess(collected.copies, collected.disks)
     plan = make_plan(collected, found, request, directory_id=NEW_ID, now_ms=1_795_000_000_000)
     return Rescue(collected, plan, *archive_of(plan, collected))
 
 
 # The plan.
+
+
+def test_static_voters_listen_where_they_registered(tmp_path: Path) -> None:
+    at = {node: (rec.Endpoint("CONTROLLER", f"c{node}", 9093),) for node in (101, 102)}
+    registered = tuple(rec.ControllerRegistered(node, "I" * 21 + "Q", known) for node, known in at.items())
+    static = [(1, (rec.LeaderChanged(101, VOTERS),)), *BEGINNING[1:], (1, registered), *LATER]
+    plan = planned(tmp_path, replace(REQUEST, host="new"), log_bytes(static)[0], lagging=log_bytes(static[:2])[0]).plan
+    assert plan.kraft_version == 0
+    assert plan.controller_addresses == ("c101:9093", "c102:9093", "new:9093")
+    assert (plan.never_start, plan.unknown_addresses) == ((100, 101, 102), (100,))
 
 
 def test_the_plan_is_the_best_copy_with_one_batch_behind_it(rescue: Rescue) -> None:
@@ -470,7 +483,7 @@ def contents(files: Files, directory: Path) -> Mapping[str, bytes]:
 
 
 def carry_out(rescue: Rescue, files: Files) -> None:
-    apply_plan(rescue.plan, rescue.archive, rescue.place, state_directory=STATE, now_ms=1, files=files)
+    apply_plan(rescue.plan, rescue.archive, rescue.place, STATED, state_directory=STATE, now_ms=1, files=files)
 
 
 def wanted(plan: QuorumPlan) -> Mapping[str, bytes]:
@@ -498,6 +511,21 @@ def test_the_directory_is_made_and_the_old_one_kept(rescue: Rescue) -> None:
         next(path for path in (STATE / "clusters" / CLUSTER / "quorum",)) / f"{rescue.plan.plan_id}.jsonl"
     ) as file:
         assert [line.split(b'"')[3] for line in file] == [b"begin", b"built", b"done", b"begin", b"done"]
+
+
+def test_what_was_stated_is_in_the_journal_of_the_host_where_it_was_carried_out(rescue: Rescue) -> None:
+    disk = host()
+    files = disk.process()
+    assert read_statement(rescue.plan, STATE, files) is None
+    carry_out(rescue, files)
+    stated = Statement((100, 101, 102), (101, 102), ("late",), (1,))
+    assert read_statement(rescue.plan, STATE, files) == stated
+    other = Statement((100, 101, 102))
+    apply_plan(rescue.plan, rescue.archive, rescue.place, other, state_directory=STATE, now_ms=2, files=files)
+    assert read_statement(rescue.plan, STATE, files) == other  # the newest one counts
+    journal = files.open(journal_path(rescue.plan, STATE), os.O_WRONLY | os.O_APPEND)
+    files.write(journal, b'{"what":"begin","stated":{"never_st')
+    assert read_statement(rescue.plan, STATE, files) == other
 
 
 def test_a_new_directory_needs_no_old_one(rescue: Rescue) -> None:

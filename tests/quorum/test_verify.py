@@ -10,7 +10,7 @@ import pytest
 
 from kelr.model import Broker, BrokerStatus, Cluster
 from kelr.model.checkup import NotRead, Quorum, QuorumNode
-from kelr.quorum.apply import Places
+from kelr.quorum.apply import Places, Statement
 from kelr.quorum.verify import Seen, check_rescue, log_is_same
 from kelr.replay.image import MetadataImage
 from kelr.sources.live.checkup_answers import refused
@@ -110,19 +110,26 @@ def test_what_is_not_so_is_said(rescue: Rescue, check: str, passed: bool | None,
     assert words in found[1]
 
 
-def test_of_static_voters_it_is_said_that_their_addresses_are_not_known(rescue: Rescue) -> None:
-    static = replace(rescue, plan=replace(rescue.plan, kraft_version=0))
-    assert results(static, WELL)["other leaders"][1].endswith("UNKNOWN: see that none of them runs")
-    assert "UNKNOWN" not in results(rescue, WELL)["other leaders"][1]
+def test_where_an_old_controllers_address_is_not_known_it_may_lead_there(rescue: Rescue) -> None:
+    unknown = replace(rescue, plan=replace(rescue.plan, unknown_addresses=(101, 102)))
+    passed, text = results(unknown, WELL)["other leaders"]
+    assert passed is None
+    assert text.endswith("; addresses of old controllers 101 and 102 are UNKNOWN: see that none of them runs")
 
 
 def test_brokers_that_are_done_without_are_not_waited_for(rescue: Rescue) -> None:
     lost = replace(rescue, plan=replace(rescue.plan, missing=(1, 101, 102)))
     gone = replace(WELL, quorum=Quorum(100, 20, (node(100, 200),), ()), cluster=Cluster("c", ()))
-    found = results(lost, gone)
+    found = results(lost, replace(gone, stated=Statement(missing=(1, 101, 102))))
     assert found["followers"] == (True, "0 brokers up to offset 200 of the metadata log; done without broker 1")
     assert found["brokers"] == (True, "0 brokers live; done without broker 1")
     assert results(lost, WELL)["brokers"] == (True, "1 broker live")
+    # That it was not collected is not yet that somebody does without it.
+    for stated, words in ((Statement(missing=(101,)), "apply was not told to do without"), (None, "on another host")):
+        for check in ("followers", "brokers"):
+            passed, text = results(lost, replace(gone, stated=stated))[check]
+            assert (passed, words in text, "broker 1" in text) == (None, True, True)
+    assert results(rescue, gone)["brokers"] == (False, "not live: broker 1")
 
 
 def test_the_log_on_this_host_is_compared(tmp_path: Path) -> None:

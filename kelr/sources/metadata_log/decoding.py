@@ -187,11 +187,19 @@ def _broker_registered(found: Any) -> rec.BrokerRegistered:
         fenced=found.fenced,
         in_controlled_shutdown=found.in_controlled_shutdown,
         rack=found.rack,
-        endpoints=tuple(rec.Endpoint(one.name, one.host, one.port) for one in found.end_points),
+        endpoints=_endpoints(found),
         features={one.name: one.max_supported_version for one in found.features},
         directories=_texts(found.log_dirs),
         cordoned=None if cordoned is None else _texts(cordoned),
     )
+
+
+def _endpoints(found: Any) -> tuple[rec.Endpoint, ...]:
+    return tuple(rec.Endpoint(one.name, one.host, one.port) for one in found.end_points)
+
+
+def _controller_registered(found: Any) -> rec.ControllerRegistered:
+    return rec.ControllerRegistered(found.controller_id, text_of_id(found.incarnation_id), _endpoints(found))
 
 
 def _broker_changed(found: Any) -> rec.BrokerChanged:
@@ -221,7 +229,7 @@ READERS: Mapping[str, Callable[[Any], rec.MetadataRecord]] = {
     "BrokerRegistrationChangeRecord": _broker_changed,
     "FenceBrokerRecord": lambda one: rec.BrokerChanged(one.id, one.epoch, fenced=True),
     "UnfenceBrokerRecord": lambda one: rec.BrokerChanged(one.id, one.epoch, fenced=False),
-    "RegisterControllerRecord": lambda one: rec.ControllerRegistered(one.controller_id, text_of_id(one.incarnation_id)),
+    "RegisterControllerRecord": _controller_registered,
     "ConfigRecord": lambda one: rec.ConfigSet(one.resource_type, one.resource_name, one.name, one.value),
     "FeatureLevelRecord": lambda one: rec.FeatureLevel(one.name, one.feature_level),
     "BeginTransactionRecord": lambda _: rec.TransactionMark("begin"),

@@ -212,7 +212,11 @@ _FIELDS: Mapping[type, Callable[[Any], _Fields]] = {
     rec.ControllerRegistered: lambda one: (
         "RegisterControllerRecord",
         0,
-        {"controller_id": one.controller, "incarnation_id": _uuid(one.incarnation)},
+        {
+            "controller_id": one.controller,
+            "incarnation_id": _uuid(one.incarnation),
+            "end_points": list(map(_endpoint, one.endpoints)),
+        },
     ),
     rec.ConfigSet: _config_set,
     rec.FeatureLevel: lambda one: ("FeatureLevelRecord", 0, {"name": one.name, "feature_level": one.level}),

@@ -95,6 +95,10 @@ def _cordoned(fields: Fields) -> tuple[str, ...] | None:
     return None if told is None else _ids(told)
 
 
+def _endpoints(fields: Fields) -> tuple[rec.Endpoint, ...]:
+    return tuple(rec.Endpoint(one["name"], one["host"], one["port"]) for one in fields["end_points"])
+
+
 def _registered(fields: Fields) -> rec.MetadataRecord:
     return rec.BrokerRegistered(
         broker=fields["broker_id"],
@@ -103,7 +107,7 @@ def _registered(fields: Fields) -> rec.MetadataRecord:
         fenced=fields["fenced"],
         in_controlled_shutdown=fields.get("in_controlled_shutdown", False),
         rack=fields["rack"],
-        endpoints=tuple(rec.Endpoint(one["name"], one["host"], one["port"]) for one in fields["end_points"]),
+        endpoints=_endpoints(fields),
         features={one["name"]: one["max_supported_version"] for one in fields["features"]},
         directories=_ids(fields.get("log_dirs")),
         cordoned=_cordoned(fields),
@@ -169,7 +173,9 @@ _SAYS: Mapping[str, Callable[[Fields], rec.MetadataRecord]] = {
     "ClearElrRecord": lambda of: rec.ElrCleared(of["topic_name"] or None),
     "ConfigRecord": lambda of: rec.ConfigSet(of["resource_type"], of["resource_name"], of["name"], of["value"]),
     "FeatureLevelRecord": lambda of: rec.FeatureLevel(of["name"], of["feature_level"]),
-    "RegisterControllerRecord": lambda of: rec.ControllerRegistered(of["controller_id"], _id(of["incarnation_id"])),
+    "RegisterControllerRecord": lambda of: rec.ControllerRegistered(
+        of["controller_id"], _id(of["incarnation_id"]), _endpoints(of)
+    ),
     "BeginTransactionRecord": lambda _: rec.TransactionMark("begin"),
     "EndTransactionRecord": lambda _: rec.TransactionMark("end"),
     "AbortTransactionRecord": lambda _: rec.TransactionMark("abort"),
