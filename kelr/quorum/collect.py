@@ -14,7 +14,7 @@ from kelr.quorum.archive import LOG_DIRECTORY, CollectedNode
 from kelr.quorum.copies import DiskReplica
 from kelr.sources.base import Progress
 from kelr.sources.disk import read_log_directories
-from kelr.sources.disk.files import GarbledError, MetaProperties, is_locked, read_meta_properties
+from kelr.sources.disk.files import GarbledError, MetaProperties, is_locked, read_meta_properties, read_small
 from kelr.sources.disk.names import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA, Kind
 from kelr.sources.metadata_log.pieces import FileBytes, Holder, is_piece
 
@@ -100,6 +100,20 @@ def _running(paths: Sequence[Path]) -> bool | None:
     return True if True in locks else None if None in locks else False
 
 
+class _AsItIsNow:
+    """A small file that a running node replaces by another under its name, whole at one moment. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._content = read_small(str(path))
+        except GarbledError as error:
+            raise OSError(0, str(error), str(path)) from error
+        self.size_bytes = len(self._content)
+
+    def read(self, at: int, size: int) -> bytes:
+        return self._content[at : at + size]
+
+
 def _files(directory: Path) -> Mapping[str, Holder]:
     """The files of a node's metadata log; segments first, as they are now, so that one that is rolled meanwhile is no
     gap."""
@@ -109,9 +123,11 @@ def _files(directory: Path) -> Mapping[str, Holder]:
         if not inside.is_dir():
             return found
         for name in sorted(os.listdir(inside)):
-            if is_piece(name) or name in _BESIDE:
+            if name in _BESIDE:
+                found[f"{LOG_DIRECTORY}/{name}"] = _AsItIsNow(inside / name)
+            elif is_piece(name):
                 found[f"{LOG_DIRECTORY}/{name}"] = FileBytes(str(inside / name))
-        found[META_PROPERTIES] = FileBytes(str(directory / META_PROPERTIES))
+        found[META_PROPERTIES] = _AsItIsNow(directory / META_PROPERTIES)
     except OSError as error:
         raise BadInputError(
             f"{error.filename or inside} cannot be read: {error.strerror or error}",

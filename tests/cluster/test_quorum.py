@@ -76,6 +76,8 @@ def static_lab(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     spec = LabSpec(kafka=request.param, controllers=3, brokers=2, min_isr=1)
     with Lab.up(spec, tmp_path / "lab", owner_pid=os.getpid()) as up:
+        # It registers once it follows the leader: where each listens is in no other record.
+        up.wait_until("every controller has registered", lambda: registered(up) == set(up.controllers))
         yield up
 
 
@@ -134,6 +136,12 @@ def collect(lab: Lab, name: str, *nodes: int) -> Path:
     directories = [word for node in nodes for word in ("--node-dir", str(lab.data_directory(node)))]
     assert main(["quorum", "collect", str(out), *directories]) == 0
     return out
+
+
+def registered(lab: Lab) -> set[int]:
+    """The controllers that have registered, by a broker's copy."""
+    (copy,) = read_collections([collect(lab, f"registered-{time.time_ns()}", lab.brokers[0])]).copies
+    return set(copy.image.controllers)
 
 
 def doctor(lab: Lab, capsys: pytest.CaptureFixture[str]) -> Mapping[str, str]:

@@ -66,6 +66,18 @@ def test_the_bytes_are_kept_and_indexes_are_not(tmp_path: Path) -> None:
     assert MetadataLogSource(open_metadata_log([out])).cluster().cluster_id == CLUSTER
 
 
+def test_a_quorum_state_that_is_replaced_while_it_is_collected_is_whole(tmp_path: Path) -> None:
+    """A node that looks for a leader writes it again and again (FileQuorumStateStore), shorter or longer."""
+    path = write_node(tmp_path / "c", 100, WHOLE, epoch=7)
+    state = path / "__cluster_metadata-0" / "quorum-state"
+    before = state.read_bytes()
+    nodes = collect_nodes([path], host="h", clock_ms=lambda: 1_795_000_000_000)
+    state.write_bytes(b"{}")
+    write_archive(nodes, tmp_path / "out", overwrite=False)
+    content = open_archive(tmp_path / "out").files["node-100", "__cluster_metadata-0/quorum-state"]
+    assert content.read(0, content.size_bytes) == before
+
+
 def test_a_copy_says_where_it_ends_and_what_it_says(tmp_path: Path) -> None:
     copy = copy_of(tmp_path, 100, WHOLE, epoch=7)
     assert (copy.position, copy.batches.start, copy.broken, copy.torn_bytes) == ((2, END), 0, None, 0)
