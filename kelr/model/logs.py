@@ -67,9 +67,20 @@ class ReplicaLog:
     local_start: int | None = None
     """The first offset on the broker's own disk, in a topic with remote storage (KIP-405): what comes before it is in
     remote storage alone. None: the same as `log_start`, or nobody asked."""
+    cut_off: tuple[tuple[int, int, int], ...] = ()
+    """Records that its disk holds behind `log_end`, beyond a damaged batch, as (epoch, first offset, end offset): Kafka
+    deletes them when it starts, and they may be nowhere else."""
+    holes: tuple[tuple[int, int], ...] = ()
+    """Offsets `[start, end)` between two of the segments on its disk that neither holds. Compaction leaves such holes;
+    in any other topic a segment is gone."""
     remote_end: int | None = None
     """Where what this broker knows to be in remote storage ends (exclusive). None: it knows of nothing there, also as
     long as nobody leads __remote_log_metadata; or nobody asked."""
+
+    @property
+    def held_end(self) -> int:
+        """Where what its disk holds ends, with what Kafka deletes when it starts (`cut_off`)."""
+        return max((end for _, _, end in self.cut_off), default=self.log_end)
 
     @property
     def is_earlier(self) -> bool:

@@ -228,7 +228,14 @@ class CollectedSource(Over):
 
     def _doubted(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> Doubt | None:
         running = self.merged.running(log.answer.replica, log.name)
-        return doubted(state, log, heard, running=running)
+        return doubted(state, log, heard, running=running, compacted=self._is_compacted(state.topic, log))
+
+    def _is_compacted(self, topic: str, log: CollectedLog) -> bool | None:
+        """Whether the topic is, asked where a log has holes; None where that is not known."""
+        if isinstance(log.answer, LogUnavailable) or not log.answer.holes:
+            return None
+        config = self._source.topic_configs((topic,)).get(topic)
+        return None if config is None or config.cleanup_policy is None else "compact" in config.cleanup_policy
 
     def _not_believed(
         self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]

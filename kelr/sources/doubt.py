@@ -26,7 +26,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from kelr.engine.logs import agreement, count_distinct, missing
-from kelr.engine.words import plural, time_of_day
+from kelr.engine.words import joined, plural, time_of_day
 from kelr.model import (
     LOG_DIRECTORY,
     BrokerStatus,
@@ -54,6 +54,8 @@ class Shows(Enum):
     """The broker has run since, and all its directories were read before, or it was elected when it was down."""
     STALE_OR_CUT = auto()
     """One of the two: other logs of the directory may have held more, or hold more now."""
+    HOLE = auto()
+    """A segment of this log is gone; of the others nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,12 @@ def may_contradict(state: PartitionState, replica: int) -> bool:
 
 
 def doubted(
-    state: PartitionState, log: CollectedLog, others: Iterable[ReplicaLog], *, running: bool = False
+    state: PartitionState,
+    log: CollectedLog,
+    others: Iterable[ReplicaLog],
+    *,
+    running: bool = False,
+    compacted: bool | None = None,
 ) -> Doubt | None:
     """Why a reading of a replica's disk is not believed, by what is known of its own partition; None where nothing
     contradicts it.
@@ -88,13 +95,19 @@ def doubted(
         log: what was read of the disk.
         others: what was heard of the partition's other replicas.
         running: whether the broker ran while its disk was read.
+        compacted: whether the topic is; None: not known.
     """
     held = log.answer
     if isinstance(held, LogUnavailable) or not log.of_disk:
         return None
     found = _contradiction(state, log, held, others, running=running)
     if found is None:
-        return None
+        if not held.holes or compacted:
+            return None
+        why = "nothing compacts the topic" if compacted is False else "whether the topic is compacted is not known"
+        where = joined(f"{start} to {end - 1}" for start, end in held.holes)
+        text = f"it lacks offsets {where} between its segments, and {why}: what was committed of them is gone from it"
+        return Doubt(Shows.HOLE, _not_believed(log, text))
     shows, why, otherwise = found
     saved = "" if log.saved_high_watermark is None else f" (saved high watermark {log.saved_high_watermark})"
     return Doubt(

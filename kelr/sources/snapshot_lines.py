@@ -212,6 +212,8 @@ class LogLine(_Line):
     saved_high_watermark: Offset | None = None
     saved_epoch: Int32 | None = None
     may_have_held_more: bool = False
+    cut_off: tuple[tuple[Int32, Offset, Offset], ...] = ()
+    holes: tuple[tuple[Offset, Offset], ...] = ()
     unheard: LogUnavailableReason | None = None
     detail: Text | None = None
 

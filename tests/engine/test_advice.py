@@ -640,7 +640,8 @@ def test_whose_disk_lacks_committed_records_stays_down_until_it_is_read_again(
     assert advice.text == (
         f"Keep broker 1 down for now: {elects}, and what was read of its disk lacks records"
         " that another replica knows to be committed. Read the disk of broker 1 again first: what was read contradicts"
-        " what the controller records, so that it is from before the broker last ran, or the log was cut."
+        " what the controller records, so that it is from before the broker last ran, or the log was cut or lacks a"
+        " segment."
     )
     assert advice.command[:2] == ("recover", "collect")
     again = "If it has not run since it was read, its log was cut: "

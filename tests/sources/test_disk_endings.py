@@ -527,3 +527,64 @@ def test_any_bytes_give_an_answer(content: bytes) -> None:
     found = _read_segment(content)
     if isinstance(found.answer, ReplicaLog):
         assert found.answer.log_end == 0
+
+
+def _segments(disk: Disk, *bases: int) -> Path:
+    """A log of segments of 20 records that begin at these offsets; the path of the first."""
+    replica = disk.replica("orders-0")
+    paths = [replica.segment(base, batches(base, [Run(0, 4)])) for base in bases]
+    replica.epochs((0, 0))
+    disk.high_watermarks(**{"orders-0": bases[-1] + 20})
+    return paths[0]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    ("bases", "holes"),
+    [
+        ((0, 20, 40), ()),
+        ((20, 40), ()),
+        ((0, 40), ((20, 40),)),
+        ((0, 40, 80), ((20, 40), (60, 80))),
+    ],
+)
+def test_a_segment_that_is_gone_is_told(
+    disk: Disk, bases: Sequence[int], holes: Sequence[tuple[int, int]], *, clean: bool
+) -> None:
+    _segments(disk, *bases)
+    if clean:
+        disk.clean()
+    found = read(disk)
+    assert isinstance(found.answer, ReplicaLog)
+    assert (found.answer.log_end, found.answer.holes) == (bases[-1] + 20, holes)
+    where = " and ".join(f"{start} to {end - 1}" for start, end in holes)
+    text = f"offsets {where} are missing between its segments: unless the topic is compacted, a segment is gone"
+    assert found.notes == ((text,) if holes else ())
+
+
+def test_a_segment_that_lost_its_tail_before_the_last_one_is_told(disk: Disk) -> None:
+    first = _segments(disk, 0, 20)
+    first.write_bytes(first.read_bytes()[:-7])
+    disk.clean()
+    assert heard(disk).holes == ((15, 20),)
+
+
+def test_what_kafka_cuts_off_behind_a_damaged_batch_is_told(disk: Disk) -> None:
+    first = _segments(disk, 0, 20, 40)
+    content = bytearray(first.read_bytes())
+    content[len(content) // 4 + 80] ^= 1
+    first.write_bytes(content)
+    found = read(disk)
+    assert isinstance(found.answer, ReplicaLog)
+    assert (found.answer.log_end, found.answer.cut_off, found.answer.held_end) == (5, ((0, 20, 60),), 60)
+    assert any("The disk still holds offsets 20 to 59 there: save them before it starts" in one for one in found.notes)
+    assert not any("behind its end 5 are gone from this disk" in one and "once" not in one for one in found.notes)
+
+
+def test_what_is_damaged_itself_is_not_told_as_held(disk: Disk) -> None:
+    first = _segments(disk, 0, 20)
+    for log in (first, first.with_name(f"{20:020d}.log")):
+        content = bytearray(log.read_bytes())
+        content[2 * len(content) // 4 + 80] ^= 1
+        log.write_bytes(content)
+    assert heard(disk).cut_off == ((0, 20, 30),)

@@ -25,6 +25,7 @@ from kelr.model import (
     ReplicaLog,
     Selection,
     Snapshot,
+    TopicConfig,
     TopicPartition,
 )
 from kelr.sources.base import Source
@@ -462,3 +463,38 @@ def test_a_log_that_is_too_old_tells_how_its_broker_stopped_all_the_same() -> No
     older = replace(OLD, source=LOG_DIRECTORY, current_leader_epoch=2, unclean_shutdown=True)
     (decision,) = decide_all(snapshot_of(WAITS_FOR_ONE, cluster_of(live=(2, 3), fenced=(1,)), (older, TWO, THREE)))
     assert [one.clean for one in decision.forecasts if one.replica == 1] == [False]
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (("delete",), "and nothing compacts the topic"),
+        (None, "and whether the topic is compacted is not known"),
+        (("compact",), None),
+        (("compact", "delete"), None),
+    ],
+)
+def test_a_log_that_lacks_a_segment_is_not_believed_unless_its_topic_is_compacted(
+    policy: tuple[str, ...] | None, said: str | None
+) -> None:
+    held = replace(log_of(1, (0, 20), (2, 60), hw=60), holes=((10, 15),))
+    snapshot = snapshot_of(WAITS_FOR_ONE, cluster_of(live=(2, 3), fenced=(1,)), (silent(1), TWO, THREE))
+    snapshot = replace(snapshot, configs={WAITS_FOR_ONE.topic: TopicConfig(cleanup_policy=policy)})
+    disk = CollectedDisk(1, READ_AT_MS, (LogDirectory("/data", broker=1, running=False),), name="b1.kelr")
+    read = on_disk(held, newest=2)
+    collection = Collection("b1.kelr", None, READ_AT_MS, (disk,), {WAITS_FOR_ONE.address: (read,)})
+    source = CollectedSource(MemorySource(snapshot), [collection])
+    (page,) = decide_partitions(source, Selection(), clock_ms=lambda: PLAN_AT_MS)
+    answer = page.snapshot.logs[WAITS_FOR_ONE.address][0]
+    losses = {one.loss.grade for one in page.decisions[0].forecasts if one.elected == 1 and one.loss is not None}
+    if said is None:
+        assert isinstance(answer, ReplicaLog)
+        assert losses and LossCertainty.UNKNOWN not in losses
+        return
+    assert isinstance(answer, LogUnavailable)
+    assert (answer.reason, losses) == (LogUnavailableReason.DOUBTFUL, {LossCertainty.UNKNOWN})
+    assert f"it lacks offsets 10 to 14 between its segments, {said}" in answer.detail
+    believing = CollectedSource(MemorySource(snapshot), [collection], believing=True)
+    answers = believing.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address]
+    assert isinstance(answers[0], ReplicaLog)  # what it holds is worth saving
+    assert 1 in believing.doubts(WAITS_FOR_ONE, answers)

@@ -82,6 +82,8 @@ replica_logs = st.builds(
     read_at_ms=st.none() | offsets,
     last_epoch_error=st.none() | texts,
     last_stable_offset=st.none() | offsets,
+    cut_off=st.lists(st.tuples(ids, offsets, offsets), max_size=2).map(tuple),
+    holes=st.lists(st.tuples(offsets, offsets), max_size=2).map(tuple),
 )
 answers = replica_logs | st.builds(
     LogUnavailable, ids, st.sampled_from(LogUnavailableReason), texts, st.none() | offsets

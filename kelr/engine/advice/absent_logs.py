@@ -69,7 +69,8 @@ def in_its_place(case: Case, found: Findings, where: str, replicas: Sequence[int
     doubtful = tuple(filter(case.logs.doubtful, replicas))
     if doubtful:
         disks = f"the {agree(len(doubtful), 'disk', 'disks')} of {brokers(doubtful)}"
-        return f"In the {where}, but the loss is UNKNOWN: what was read of {disks} is stale, or the log was cut."
+        stale = f"what was read of {disks} is stale, or the log was cut or lacks a segment"
+        return f"In the {where}, but the loss is UNKNOWN: {stale}."
     returns = [found.forecast(replica, clean=True) for replica in replicas]
     elects = all(one is not None and one.elected == one.replica for one in returns)
     lost = (
@@ -125,7 +126,7 @@ def with_disks_to_read_again(case: Case, advice: Advice) -> Advice:
     when = "first" if stay_down or not starts_others else f"before {agree(len(doubtful), 'it starts', 'they start')}"
     again = (
         f"Read the {disks} of {brokers(doubtful)} again {when}: what was read contradicts what the controller records,"
-        f" so that it is from before the broker last ran, or the log was cut{led}."
+        f" so that it is from before the broker last ran, or the log was cut or lacks a segment{led}."
     )
     return replace(advice, text=f"{advice.text} {again}" if stay_down or starts_others else f"{again} {advice.text}")
 

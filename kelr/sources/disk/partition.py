@@ -6,8 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
+from kelr.engine.words import joined
 from kelr.errors import BadInputError, UsageError
 from kelr.model import LogUnavailable, LogUnavailableReason, ReplicaLog, TopicPartition
 from kelr.sources.disk.collection import SOURCE, DiskLog
@@ -49,6 +51,8 @@ class Ending:
     behind: str = ""
     """What lies behind the end, in words; empty where nothing does."""
     bytes_behind: int = 0
+    cut_off: tuple[tuple[int, int, int], ...] = ()
+    """As `ReplicaLog.cut_off`."""
     damage: str = ""
     """What is wrong with the log before its end, though Kafka does not look; empty where nothing was seen."""
 
@@ -104,7 +108,39 @@ def _cut(segment: Segment, end: int, last: BatchHeader | None, later: Sequence[S
     if later:
         behind += f"; {len(later)} later segment{'s' if len(later) > 1 else ''} from offset {later[0].base} on"
     size = segment.size_bytes - stop.at + sum(_size(file) for file in later)
-    return Ending(end, _epoch(last), last is not None, f"Kafka cuts off {behind}", size)
+    held = tuple(_held(later))
+    if held:
+        behind += f". The disk still holds offsets {held[0][1]} to {held[-1][2] - 1} there: save them before it starts"
+    return Ending(end, _epoch(last), last is not None, f"Kafka cuts off {behind}", size, held)
+
+
+def _held(later: Sequence[SegmentFile]) -> Iterator[tuple[int, int, int]]:
+    """The whole batches of these segments, up to the first in each that is not, as `ReplicaLog.cut_off`."""
+    run: tuple[int, int, int] | None = None
+    for file in later:
+        with Segment(file) as segment:
+            for _, header in segment.batches(0, check_crc=True):
+                epoch = -1 if header.partition_leader_epoch is None else header.partition_leader_epoch
+                if run is not None and (run[0], run[2]) == (epoch, header.base_offset):
+                    run = (epoch, run[1], header.next_offset)
+                    continue
+                if run is not None:
+                    yield run
+                run = (epoch, header.base_offset, header.next_offset)
+    if run is not None:
+        yield run
+
+
+def _holes(segments: Sequence[SegmentFile], log_end: int) -> Iterator[tuple[int, int]]:
+    """As `ReplicaLog.holes`: a log is rolled where it ends, so that only compaction leaves a segment's end before the
+    next one's base (`UnifiedLog.roll`)."""
+    for file, later in pairwise(segments):
+        if later.base >= log_end:
+            return
+        last = _last_of([file])
+        end = file.base if last is None else last.next_offset
+        if end < later.base:
+            yield end, later.base
 
 
 def _ended(segments: Sequence[SegmentFile], last: BatchHeader | None, before: Sequence[SegmentFile]) -> Ending:
@@ -138,7 +174,7 @@ def trusted_end(segments: Sequence[SegmentFile], epochs: EpochCache, *, checksum
         )
     end = segment.file.base if last is None else last.next_offset
     last = last if last is not None else _last_of(segments[:-1])
-    return Ending(end, _epoch(last), last is not None, behind, size, damage)
+    return Ending(end, _epoch(last), last is not None, behind, size, damage=damage)
 
 
 def _from_index(
@@ -193,6 +229,12 @@ def _last_of(segments: Sequence[SegmentFile]) -> BatchHeader | None:
         if last is not None:
             return last
     return None
+
+
+def holes_in_words(holes: Sequence[tuple[int, int]]) -> str:
+    """``offsets 250 to 374 are missing between two segments: ...``."""
+    where = joined(f"{start} to {end - 1}" for start, end in holes)
+    return f"offsets {where} are missing between its segments: unless the topic is compacted, a segment is gone"
 
 
 def _size(file: SegmentFile) -> int:
@@ -424,6 +466,9 @@ class PartitionDirectory:
         if self.swapped:
             notes.append("a compaction was interrupted while it put segments in place; Kafka finishes it at its start")
         notes.extend(text for text in (ending.behind, ending.damage) if text)
+        holes = tuple(_holes(self.segments, ending.log_end))
+        if holes:
+            notes.append(holes_in_words(holes))
         log_end, log_start, told = ending.log_end, checkpointed_start if remote else local_start, True
         last_epoch = ending.last_epoch
         if log_end < checkpointed_start:
@@ -448,13 +493,15 @@ class PartitionDirectory:
             replica=around.broker,
             log_end=log_end,
             last_epoch=last_epoch if last_epoch is not None else epochs.latest,
-            high_watermark=self._high_watermark(checkpoints, local_start, log_end, notes),
+            high_watermark=self._high_watermark(checkpoints, local_start, log_end, notes, ending.cut_off),
             log_start=log_start,
             lineage=epochs.lineage(log_end) if around.lineage and told else None,
             broker_epoch=around.broker_epoch,
             source=SOURCE,
             read_at_ms=read_at_ms,
             local_start=local_start if remote else None,
+            cut_off=ending.cut_off,
+            holes=holes,
         )
         return log, ending.bytes_behind, fits
 
@@ -485,16 +532,25 @@ class PartitionDirectory:
         point = (around.checkpoints.recovery_points or {}).get(self.address, 0)
         return recovered_end(self.segments, point, epochs, checksums=around.checksums)
 
-    def _high_watermark(self, checkpoints: Checkpoints, log_start: int, log_end: int, notes: list[str]) -> int | None:
+    def _high_watermark(
+        self,
+        checkpoints: Checkpoints,
+        log_start: int,
+        log_end: int,
+        notes: list[str],
+        cut_off: Sequence[tuple[int, int, int]],
+    ) -> int | None:
         """As the broker takes it from its checkpoint at its start; a replica that is not there begins at its log start
         (`UnifiedLog.updateHighWatermark`)."""
         if checkpoints.high_watermarks is None:
             return None
         saved = checkpoints.high_watermarks.get(self.address, 0)
         if saved > log_end:
+            where = f"{saved - log_end} committed offsets behind its end {log_end}"
             notes.append(
-                f"its saved high watermark is {saved}: {saved - log_end} committed offsets behind its end {log_end} are"
-                " gone from this disk"
+                f"its saved high watermark is {saved}: {where} are gone from this disk"
+                if not cut_off
+                else f"its saved high watermark is {saved}: once Kafka has cut it off, {where} are gone from this disk"
             )
         return min(max(saved, log_start), log_end)
 

@@ -194,6 +194,8 @@ def _told_of(log: DiskLog) -> Told:
             None if lineage is None else tuple((one.epoch, one.end_offset) for one in lineage),
             answer.broker_epoch,
             answer.local_start,
+            answer.cut_off,
+            answer.holes,
         )
     return said, log.topic_id, log.notes, log.bytes_behind, log.newest_epoch, log.saved_high_watermark
 
@@ -204,7 +206,7 @@ def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
     if len(said) == 2:
         answer: ReplicaLog | LogUnavailable = LogUnavailable(broker, LogUnavailableReason(said[0]), said[1], read_at_ms)
     else:
-        log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch, local_start = said
+        log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch, local_start, cut_off, holes = said
         answer = ReplicaLog(
             replica=broker,
             log_end=log_end,
@@ -216,6 +218,8 @@ def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
             source=SOURCE,
             read_at_ms=read_at_ms,
             local_start=local_start,
+            cut_off=cut_off,
+            holes=holes,
         )
     return DiskLog(replica.address, topic_id, answer, replica.path, notes, bytes_behind, newest_epoch, saved)
 
