@@ -22,7 +22,7 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
-from kelr.rescue.choose import Choice, Limits, Wanted, choose, deleted_on_purpose, nothing_to_save
+from kelr.rescue.choose import KAFKA_CUTS_OFF, Choice, Limits, Wanted, choose, deleted_on_purpose, nothing_to_save
 from kelr.rescue.dump import held_on_disk
 from kelr.sources.base import Source
 from kelr.sources.collected import CollectedSource, Merged, collection_of_disk
@@ -163,12 +163,22 @@ def _compared_on_disks(
         and (limits.replicas is None or broker in limits.replicas)
     ]
     choices: list[Choice] = []
-    if comparable:
-        state = _state(others[comparable[0]], elect, *comparable)
+    own_cut_off = elect in found and bool(logs.ranked[elect].cut_off)
+    if comparable or own_cut_off:
+        state = _state(found[comparable[0] if comparable else elect], elect, *comparable)
         why = f"replica {elect}, which is to lead, lacks these"
         wanted = tuple(
-            Wanted(state, one.replica, one.from_offset, end, why, logs.ranked[one.replica], lacked_by=elect)
+            Wanted(
+                state,
+                one.replica,
+                one.from_offset,
+                end,
+                why if one.replica != elect else KAFKA_CUTS_OFF,
+                logs.ranked[one.replica],
+                lacked_by=elect,
+            )
             for one in rescue_from(logs, state.replicas, elect)
+            if limits.replicas is None or one.replica in limits.replicas
             if (end := limits.until(one.to_offset)) > one.from_offset
         )
         note = "" if wanted else nothing_to_save(elect)
@@ -225,7 +235,7 @@ def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits:
         return Choice(state, (), f"the log cannot be read: {error}", failed=True)
     note = "" if isinstance(answer, ReplicaLog) else f"Kafka would not load this log: {answer.detail}"
     start = limits.from_offset if limits.from_offset is not None else log.log_start or 0
-    end = log.log_end if limits.to_offset is None else limits.to_offset
+    end = log.held_end if limits.to_offset is None else limits.to_offset
     if end <= start:
         return Choice(state, (), note or "nothing to save: the log holds no record of these offsets")
     why = "named outright" if limits.from_offset is not None else "all that the disk holds: nothing to compare it with"

@@ -16,6 +16,7 @@ from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
 from kelr.engine.forecast import change_now, forecasts_of, undecided_returns
+from kelr.engine.logs import ranges_of
 from kelr.engine.loss import lost_data, may_have_lost
 from kelr.engine.loss_words import gone_in_words, maybe_cut
 from kelr.engine.metadata_log import decide_metadata_log
@@ -26,7 +27,17 @@ from kelr.engine.recovery.words import awaited_in_words, notes_on_the_choice, no
 from kelr.engine.reordering import cordoned, cordoned_in_words, kept_cordoned
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural, read_while_it_ran
+from kelr.engine.words import (
+    agree,
+    brokers,
+    former_in_words,
+    ids,
+    in_short,
+    joined,
+    offsets_in_words,
+    plural,
+    read_while_it_ran,
+)
 from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unsaved
 
 _ON_PAPER = "scenario"
@@ -322,7 +333,13 @@ def _lost_already(case: Case) -> Iterator[str]:
             yield (
                 f"the disk of broker {replica} has saved the high watermark {saved}, and its log ends at {log.log_end}:"
                 f" {plural(saved - log.log_end, 'committed offset')} {agree(saved - log.log_end, 'is', 'are')} gone"
-                " from that disk"
+                f" from that disk{' once Kafka has cut it off' if log.cut_off else ''}"
+            )
+        if log.cut_off:
+            where = offsets_in_words(ranges_of((start, end) for _, start, end in log.cut_off))
+            yield (
+                f"the disk of broker {replica} still holds {where}, beyond a damaged batch: Kafka deletes them when the"
+                " broker starts, so save them first (rescue dump --log-dir)"
             )
     lost = lost_data(case)
     if lost:

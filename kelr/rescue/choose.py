@@ -25,6 +25,9 @@ from kelr.model import (
 )
 
 
+KAFKA_CUTS_OFF = "Kafka cuts these off its disk when the broker starts"
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Offsets `[from_offset, to_offset)` of one replica's log that are to be saved."""
@@ -153,7 +156,9 @@ def _chosen(
 def _doubtful(subject: Subject, doubt: LogUnavailable, limits: Limits, compacted: bool | None) -> Choice:
     """All that the others hold, where nothing that is believed says what the leader to come holds."""
     leader, logs = doubt.replica, subject.case.logs
-    nothing = KnownLogs({**logs.heard, leader: ReplicaLog(leader, 0, log_start=0)}, logs.unheard)
+    own = logs.heard[leader]
+    believed = ReplicaLog(leader, 0, log_start=0, source=own.source, cut_off=own.cut_off)
+    nothing = KnownLogs({**logs.heard, leader: believed}, logs.unheard)
     alone = replace(subject, case=replace(subject.case, logs=nothing))
     choice = _compared(alone, leader, limits, compacted, planned=True)
     why = _lacks_unknown(leader)
@@ -202,7 +207,7 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
             step.replica,
             step.from_offset,
             limits.until(step.to_offset),
-            why,
+            why if step.replica != leader else KAFKA_CUTS_OFF,
             logs.heard[step.replica],
             compacted,
             open_since=stable if stable is not None and stable < step.from_offset else None,
@@ -264,7 +269,7 @@ def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
         log = logs.heard.get(replica)
         if log is None:
             return _unknown(subject, f"the log of replica {replica} was not read")
-        end = log.log_end if limits.to_offset is None else limits.to_offset
+        end = log.held_end if limits.to_offset is None else limits.to_offset
         if end > limits.from_offset:
             wanted.append(Wanted(state, replica, limits.from_offset, end, "named outright", log, compacted))
     note = "" if wanted or limits.whole else f"nothing: the log ends at or before offset {limits.from_offset}"

@@ -28,6 +28,7 @@ from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
 from tests.rescue.batches import TOPIC_ID, batch, log, marker, partition
 from tests.rescue.files import save, tail
+from tests.sources.disks import Disk, Run, batches
 
 CLUSTER = "dGVzdC1jbHVzdGVyLTAwMQ"
 
@@ -275,6 +276,31 @@ def test_a_damaged_segment_is_stepped_over_and_named(kelr: Kelr, disk: Path, off
     (missing,) = item["missing"]
     assert missing.startswith("offsets 2 to 3: ")
     assert "does not match its checksum" in missing
+
+
+@pytest.mark.parametrize("options", [(), ("--elect", "1"), ("--from-offset", "0")])
+def test_what_kafka_would_cut_off_behind_a_damaged_batch_is_saved(
+    kelr: Kelr, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    made = Disk(tmp_path / "d1")
+    replica = made.replica("orders-0")
+    for base in (0, 20, 40):
+        replica.segment(base, batches(base, [Run(0, 4)]))
+    replica.epochs((0, 0))
+    made.high_watermarks(**{"orders-0": 60})
+    first = replica.path / f"{0:020}.log"
+    content = bytearray(first.read_bytes())
+    content[len(content) // 4 + 80] ^= 1
+    first.write_bytes(content)
+    ran = kelr(
+        "rescue", "dump", "orders:0", "--log-dir", str(made.path), "--out", "d.kelr-rescue", *options, "-o", "json"
+    )
+    assert ran.code == 7
+    (item,) = json.loads(ran.out)["items"]
+    begins, gap, records = (5, "offsets 5 to 19: ", 40) if "--elect" in options else (0, "offsets 5 to 19: ", 45)
+    assert (item["from_offset"], item["to_offset"], item["records"]) == (begins, 60, records)
+    (missing,) = item["missing"]
+    assert missing.startswith(gap)
 
 
 DUMP = ["rescue", "dump", "orders", "--out", "x.kelr-rescue"]

@@ -8,6 +8,8 @@ import pytest
 
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
 from kelr.engine import needs_a_look, verdicts
+from kelr.engine.logs import KnownLogs
+from kelr.engine.planning.rescue import rescue_from
 from kelr.model import (
     LOG_DIRECTORY,
     Advice,
@@ -593,3 +595,42 @@ def test_what_an_election_on_record_gave_up_is_said_to_be_saved_also_after_anoth
     advice = decided(replace(later, elections={AT: election}), ELR_4_3).advice
     assert (advice.action, advice.rescue) == (AdviceAction.NOTHING, ())
     assert "Saved already, as 1.kelr-rescue says: what broker 1 held and the leader's log lacked." in advice.text
+
+
+CUT_OFF = ((0, 20, 25), (2, 25, 60))
+
+
+def with_cut_off(*files: SavedLog) -> Decision:
+    """Broker 1, the last one in ELR, is down; its disk has a damaged batch at offset 15, and whole segments from 20."""
+    held = replace(disk(1, (0, 15), hw=15), saved_high_watermark=60, saved_epoch=2, cut_off=CUT_OFF)
+    state = known(leaderless(elr=(1,), last_known=(1,)))
+    logs = (held, log_of(2, (0, 10), hw=5), log_of(3, (0, 10), hw=5))
+    return with_files(snapshot_of(state, cluster_of(live=(2, 3), fenced=(1,)), logs), *files)
+
+
+def test_what_kafka_deletes_from_a_disk_at_its_start_is_saved_before() -> None:
+    advice = with_cut_off().advice
+    assert "First save what the disk of broker 1 holds beyond a damaged batch, offsets 20..59" in advice.text
+    assert advice.text.index("First save") < advice.text.index("Start broker 1")
+    assert advice.rescue[:2] == ("rescue", "dump")
+    assert "--log-dir" in advice.rescue
+    assert any("still holds offsets 20..59, beyond a damaged batch" in note for note in with_cut_off().notes)
+
+
+def test_what_kafka_deletes_from_a_disk_and_a_file_holds_is_not_saved_again() -> None:
+    file = saved_log(1, (0, 15), parts=frozenset(CUT_OFF))
+    assert "beyond a damaged batch" not in with_cut_off(file).advice.text
+    assert "beyond a damaged batch" in with_cut_off(replace(file, parts=frozenset(CUT_OFF[1:]))).advice.text
+
+
+def test_a_step_saves_what_kafka_deletes_unless_the_leader_holds_it() -> None:
+    cut = replace(disk(1, (0, 15)), cut_off=CUT_OFF)
+    for leader, steps in (
+        (log_of(2, (0, 10)), ((10, 60),)),
+        (log_of(2, (0, 25), (2, 60)), ()),
+        (log_of(2, (0, 25), (2, 50)), ((15, 60),)),
+    ):
+        logs = KnownLogs({1: cut, 2: leader})
+        assert tuple((one.from_offset, one.to_offset) for one in rescue_from(logs, (1, 2), 2)) == steps
+    own = rescue_from(KnownLogs({1: cut}), (1,), 1)
+    assert [(one.replica, one.from_offset, one.to_offset, one.reachable) for one in own] == [(1, 15, 60, False)]

@@ -13,13 +13,35 @@ from kelr.engine.advice.commands import read_the_disk, save_first, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
 from kelr.engine.forecast import elected_in_company
-from kelr.engine.logs import without_parts
-from kelr.engine.words import agree, brokers, joined, plural
+from kelr.engine.logs import ranges_of, without_parts
+from kelr.engine.words import agree, brokers, joined, offsets_in_words, plural
 from kelr.model import Advice, AdviceAction, Decision, ElectedBy, Forecast, Loss, Parts, Truncation
 
 
 def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
     """The advice to start this replica's broker, with what that truncates, what saves it first, and what comes next."""
+    found_advice = _with_what_it_truncates(case, found, advice, replica)
+    cut_off = unsaved_cut_off(case, replica)
+    if not cut_off:
+        return found_advice
+    where = offsets_in_words(ranges_of((start, end) for _, start, end in cut_off))
+    text = (
+        f"First save what the disk of broker {replica} holds beyond a damaged batch, {where}: Kafka deletes that when it"
+        f" starts. {found_advice.text}"
+    )
+    returns = [one for one in found.forecasts if one.replica == replica]
+    return replace(found_advice, text=text, rescue=rescue_of_return(case, returns))
+
+
+def unsaved_cut_off(case: Case, replica: int) -> Parts:
+    """What Kafka deletes from the replica's disk when it starts (`ReplicaLog.cut_off`); empty where rescue files hold
+    all of it."""
+    log = case.logs.ranked.get(replica)
+    parts = frozenset(() if log is None else log.cut_off)
+    return frozenset() if holding(case, parts) else parts
+
+
+def _with_what_it_truncates(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
     returns = [one for one in found.forecasts if one.replica == replica]
     # Reading a disk that nobody has read; else starting the broker comes first, and then looking what that has done.
     advice = replace(advice, command=watch_it(case) if replica in case.logs.ranked else read_the_disk(replica))
@@ -54,7 +76,12 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
 
 def rescue_of_return(case: Case, returns: Sequence[Forecast]) -> tuple[str, ...]:
     """The command that saves what a broker's return truncates, or where its log was not read may truncate, before it
-    starts, or before it is designated; empty where no log that was heard is truncated."""
+    starts, or before it is designated; empty where no log that was heard is truncated, and none was cut off."""
+    cut = next((one.replica for one in returns if unsaved_cut_off(case, one.replica)), None)
+    if cut is not None:
+        leader = next((one.leads for one in returns if one.leads is not None), cut)
+        from_disk = leader not in {cut, *case.electable}
+        return save_first((case.name,), leader, on_disks=True, led_from_disk=from_disk)
     unread = next((one.replica for one in returns if one.elected == one.replica not in case.logs.ranked), None)
     if unread is not None:
         holders = {one for one in case.logs.ranked if case.logs.perhaps_truncated(one)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from kelr.engine.advice.returns import holding
-from kelr.engine.logs import KnownLogs, count_distinct, without_parts
+from kelr.engine.logs import KnownLogs, count_distinct, records_of, without_parts
 from kelr.engine.planning.subject import Subject
 from kelr.model import LOG_DIRECTORY, Parts, RescueStep
 
@@ -34,7 +34,11 @@ def rescue_from(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[R
 def rescue_from_unread(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:
     """The steps that save what the others may truncate to follow a leader whose log nobody read
     (`KnownLogs.perhaps_truncated`)."""
-    parts = {other: logs.perhaps_truncated(other) for other in replicas if other != elect and other in logs.ranked}
+    parts = {
+        other: logs.perhaps_truncated(other) | _cut_off(logs, other)
+        for other in replicas
+        if other != elect and other in logs.ranked
+    }
     return _steps(logs, replicas, {other: found for other, found in parts.items() if found})
 
 
@@ -43,7 +47,7 @@ def rescue_from_anyone(logs: KnownLogs, replicas: Sequence[int]) -> tuple[Rescue
     (`KnownLogs.perhaps_truncated`), where it is not known who will lead."""
     ranked = [replica for replica in replicas if replica in logs.ranked]
     parts = {
-        one: logs.perhaps_truncated(one).union(
+        one: (logs.perhaps_truncated(one) | _cut_off(logs, one)).union(
             *(logs.missing(one, other) for other in ranked if logs.agreement(one, other) is not None)
         )
         for one in ranked
@@ -57,6 +61,10 @@ def _steps(logs: KnownLogs, replicas: Sequence[int], lost: Mapping[int, Parts]) 
     saved: list[tuple[int, int, int]] = []
     for replica in _sources(logs, lost):
         rest = without_parts(lost[replica], saved)
+        own_end = logs.ranked[replica].log_end
+        if any(start >= own_end for _, start, _ in rest):
+            # What is damaged before them is to be named as a gap.
+            rest.append((-1, own_end, max(end for _, _, end in rest)))
         steps.extend(RescueStep(replica, start, end, reachable(logs, replica)) for start, end in _runs(rest))
         saved.extend(lost[replica])
     place = {replica: at for at, replica in enumerate(replicas)}
@@ -70,15 +78,22 @@ def reachable(logs: KnownLogs, replica: int) -> bool:
 
 
 def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, Parts]:
-    """What each other replica holds and the elected one does not."""
+    """What each other replica holds and the elected one does not, and what its own disk holds that Kafka deletes."""
     if elect not in logs.ranked:
         return {}
     found = {
-        other: logs.missing(other, elect)
-        for other in replicas
-        if other != elect and other in logs.ranked and logs.agreement(other, elect) is not None
+        one: _cut_off(logs, one, elect)
+        | (logs.missing(one, elect) if logs.agreement(one, elect) is not None else frozenset())
+        for one in replicas
+        if one in logs.ranked
     }
     return {other: parts for other, parts in found.items() if parts}
+
+
+def _cut_off(logs: KnownLogs, replica: int, elect: int | None = None) -> Parts:
+    """What Kafka deletes from the replica's disk when it starts (`ReplicaLog.cut_off`) and the elected one lacks."""
+    held = () if elect is None else records_of(logs.ranked[elect])
+    return frozenset(without_parts(logs.ranked[replica].cut_off, held))
 
 
 def _sources(logs: KnownLogs, lost: Mapping[int, Parts]) -> tuple[int, ...]:
