@@ -24,7 +24,6 @@ from kelr.model import (
     TopicConfig,
 )
 
-
 KAFKA_CUTS_OFF = "Kafka cuts these off its disk when the broker starts"
 
 

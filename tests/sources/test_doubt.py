@@ -489,7 +489,8 @@ def test_a_log_that_lacks_a_segment_is_not_believed_unless_its_topic_is_compacte
     losses = {one.loss.grade for one in page.decisions[0].forecasts if one.elected == 1 and one.loss is not None}
     if said is None:
         assert isinstance(answer, ReplicaLog)
-        assert losses and LossCertainty.UNKNOWN not in losses
+        assert losses
+        assert LossCertainty.UNKNOWN not in losses
         return
     assert isinstance(answer, LogUnavailable)
     assert (answer.reason, losses) == (LogUnavailableReason.DOUBTFUL, {LossCertainty.UNKNOWN})

@@ -26,8 +26,8 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
         return found_advice
     where = offsets_in_words(ranges_of((start, end) for _, start, end in cut_off))
     text = (
-        f"First save what the disk of broker {replica} holds beyond a damaged batch, {where}: Kafka deletes that when it"
-        f" starts. {found_advice.text}"
+        f"First save what the disk of broker {replica} holds beyond a damaged batch, {where}: Kafka deletes that when"
+        f" it starts. {found_advice.text}"
     )
     returns = [one for one in found.forecasts if one.replica == replica]
     return replace(found_advice, text=text, rescue=rescue_of_return(case, returns))
