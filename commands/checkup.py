@@ -117,9 +117,9 @@ class Asked:
     skip: tuple[str, ...]
 
 
-def check_up(session: Session, asked: Asked) -> bool:
-    """Look at everything and show it; whether something of severity warning or worse was found, or no partition was
-    seen of which it could be.
+def check_up(session: Session, asked: Asked, *, check: bool) -> bool:
+    """Look at everything and show it; whether no partition was seen though some were to be looked at or, with `check`,
+    something of severity warning or worse was found.
 
     Raises:
         UsageError: there is no such check.
@@ -151,7 +151,7 @@ def check_up(session: Session, asked: Asked) -> bool:
         )
     if examined.errors:
         raise topics_failed(examined.errors, some_worked=examined.partitions > 0)
-    return tallies.worth_an_exit or examined.saw_nothing
+    return examined.saw_nothing or (check and tallies.worth_an_exit)
 
 
 def refuse_without_controller(session: Session) -> None:

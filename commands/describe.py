@@ -198,7 +198,8 @@ def describe(
         raise UsageError("--interval says how often --watch looks", next_step="add --watch, or leave it out")
     result = shown(session)
     found = result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy or bool(result.unsaved)
-    found = found or not (result.read or result.errors)  # where nothing was seen, nothing is known to be well
+    # Where nothing was seen, nothing is known to be well; nor of what --limit has cut off.
+    found = found or not (result.read or result.errors) or result.cut_at is not None
     if check and (found or silence_of(session.source()) is not None):
         raise typer.Exit(ExitCode.FOUND)
     if result.errors:

@@ -85,6 +85,6 @@ def doctor(
         show_acls(session, targets or (), principal)
         return
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
-    if check_up(session, Asked(selection, tuple(only or ()), tuple(skip or ()))) and check:
+    if check_up(session, Asked(selection, tuple(only or ()), tuple(skip or ())), check=check):
         raise typer.Exit(ExitCode.FOUND)
     refuse_without_controller(session)

@@ -98,9 +98,10 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
         [seen.cluster.cluster_id or "", seen.rules, "unknown" if elr is None else "on" if elr else "off"], 1
     )
     yield info
-    brokers = gauge("kelr_brokers", "Brokers by status, as far as the cluster lists them.", ("status",))
+    brokers = gauge("kelr_brokers", "Brokers by status; NaN of those that the cluster does not list.", ("status",))
     for status in BrokerStatus:
-        brokers.add_metric([status], seen.brokers.get(status, 0))
+        listed = status is BrokerStatus.LIVE or seen.cluster.lists_fenced_brokers
+        brokers.add_metric([status], seen.brokers.get(status, 0 if listed else math.nan))
     yield brokers
     controllers = gauge(
         "kelr_controllers",
@@ -120,7 +121,8 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)
     yield one(
         "kelr_leaderless_partitions",
-        "Partitions without a leader, or whose recorded leader is not live; NaN, not 0, where not all were seen.",
+        "Partitions that this principal may describe, without a leader or whose recorded leader is not live; NaN, not 0,"
+        " where none was seen, or not all of them could be judged.",
         _known(seen, seen.leaderless),
     )
     situations = gauge(

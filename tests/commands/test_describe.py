@@ -192,6 +192,13 @@ def test_limit_says_where_to_go_on_and_the_cursor_goes_on_there(kelr: Kelr) -> N
     assert "--limit" not in second.err
 
 
+def test_a_check_of_what_a_limit_cut_off_is_no_all_clear(kelr: Kelr) -> None:
+    well = ("describe", "orders:0", "--check")
+    assert kelr(*well).code == 0
+    assert kelr("describe", "orders:0", "secret:0", "--limit", "1").code == 0
+    assert kelr("describe", "orders:0", "secret:0", "--limit", "1", "--check").code == 1
+
+
 @pytest.mark.parametrize("page_size", ["1", "2", "3", "5"])
 def test_the_limit_is_told_wherever_pages_end(kelr: Kelr, page_size: str) -> None:
     document = json.loads(kelr("describe", "--limit", "2", "--page-size", page_size, "-o", "json").out)

@@ -294,6 +294,7 @@ def test_where_no_partition_is_found_nothing_is_called_safe(
     assert {value for found in counts for value in found.values()} <= {None}
     if question != ("--restart", "1"):
         assert "?" in cells
+    assert {row["safe"] for row in document["items"] if "safe" in row} <= {False}
 
 
 def test_where_some_topics_could_not_be_described_a_count_of_none_is_not_known(

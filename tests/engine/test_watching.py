@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kelr.engine.watching import (
     BrokerChange,
+    Counts,
     Elected,
     PartitionChange,
     Readings,
@@ -266,3 +267,16 @@ def test_a_gap_ends_a_pace(then: dict[TopicPartition, tuple[ReplicaLog | LogUnav
     readings = Readings().with_answers(answers(1000, 0, 100)).with_answers(answers(2000, 0, 200))
     assert readings.pace(AT, 2) is not None
     assert readings.with_answers(then).pace(AT, 2) is None
+
+
+def test_a_figure_is_not_known_where_min_isr_is_not() -> None:
+    judged, unjudged = Counts(read=6), Counts(read=6, not_known=6)
+    assert [judged.known(one) for one in ("leaderless", "unsafe", "under_min_isr", "in_trouble")] == [0, 0, 0, 0]
+    assert [unjudged.known(one) for one in ("leaderless", "unsafe", "under_min_isr", "in_trouble")] == [
+        0,
+        None,
+        None,
+        None,
+    ]
+    assert Counts(read=6, under_min_isr=2, not_known=1).known("under_min_isr") == 2
+    assert [Counts().known(one) for one in ("leaderless", "unsafe")] == [None, None]

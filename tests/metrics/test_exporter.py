@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kelr.errors import AuthenticationError, ConnectError, NotAuthorizedError, RefusedError, UsageError
 from kelr.metrics.computed import Board, Seen, Watcher, kind_of, look
 from kelr.metrics.exporter import STALE_AFTER, BoardCollector, Exporter, serve
-from kelr.model import PartitionState, Situation, Snapshot, TopicConfig, TopicError
+from kelr.model import BrokerStatus, PartitionState, Situation, Snapshot, TopicConfig, TopicError
 from kelr.sources.base import Source
 from kelr.sources.memory import MemorySource
 from tests.incident import INCIDENT
@@ -59,6 +59,14 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 def names(samples: Samples) -> set[str]:
     return {name for name, _ in samples}
+
+
+def test_brokers_that_the_cluster_does_not_list_are_not_counted_as_none() -> None:
+    unlisted = replace(seen().cluster, brokers_source="DescribeCluster v1")
+    found = collected(board(seen=replace(seen(), cluster=unlisted, brokers={BrokerStatus.LIVE: 2})))
+    assert value(found, "kelr_brokers", status="live") == 2
+    assert math.isnan(value(found, "kelr_brokers", status="fenced"))
+    assert math.isnan(value(found, "kelr_brokers", status="offline"))
 
 
 def test_the_incident() -> None:

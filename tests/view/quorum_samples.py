@@ -64,6 +64,7 @@ _PLAN = QuorumPlan(
     configs=("node.id=100",),
     never_start=(100, 101),
     controller_addresses=(),
+    unknown_addresses=(),
     missing=(101, 3),
     unread_brokers={},
     stale_topics=("early", "é"),

@@ -250,7 +250,7 @@ class _Race:
         known = self._restarts.cluster.broker(broker)
         rack = None if known is None else known.rack
         heard = self._restarts.cluster.controller_silence is None
-        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason, known=heard)
+        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason, known=heard and bool(self._groups))
 
     def pass_(self, broker: int) -> None:
         """The broker has had its turn, and is in sync again."""

@@ -57,10 +57,13 @@ class Counts:
         """Leaderless or unsafe: what can be compared with another look, since it does not fall as things get worse."""
         return self.leaderless + self.unsafe
 
-    def known(self, count: int) -> int | None:
-        """One of these figures; None where it is 0 and nothing says that there are none: no partition was found, as
-        brokers leave out what the principal may not describe, or no controller answered."""
-        return count if count or (self.read and not self.controller_silent) else None
+    def known(self, figure: str) -> int | None:
+        """One of these figures, by its name; None where it is 0 and nothing says that there are none: no partition was
+        found, as brokers leave out what the principal may not describe, no controller answered, or of some it is not
+        known whether they have min ISR."""
+        count = int(getattr(self, figure))
+        judged = figure == "leaderless" or not self.not_known
+        return count if count or (self.read and not self.controller_silent and judged) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,8 +214,7 @@ def _count(name: str) -> Column[Alert]:
     def value(alert: Alert) -> Json:
         if alert.counts is None:
             return None
-        count = int(getattr(alert.counts, name))
-        return count if name == "read" else alert.counts.known(count)
+        return alert.counts.read if name == "read" else alert.counts.known(name)
 
     return datum(name, "integer?", about[name], value)
 

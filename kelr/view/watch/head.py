@@ -110,8 +110,8 @@ def _packed(pieces: Iterable[Span], width: int) -> list[Text]:
 def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int | None, int | None, bool]]:
     """Each with what it was when the watch began; None where a smaller figure may be a worse one. None, too, of what is
     not known."""
-    yield "leaderless", counts.known(counts.leaderless), begun.known(begun.leaderless), True
-    yield "under min ISR", counts.known(counts.under_min_isr), begun.known(begun.under_min_isr), True
+    yield "leaderless", counts.known("leaderless"), begun.known("leaderless"), True
+    yield "under min ISR", counts.known("under_min_isr"), begun.known("under_min_isr"), True
     if counts.not_known:
         yield "not known", counts.not_known, None, False
     if counts.catching_up:

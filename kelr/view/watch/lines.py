@@ -116,15 +116,15 @@ def watch_view() -> View[WatchLine]:
 NOTHING_FOUND = "no partition was found; topics without DESCRIBE are not listed"
 
 
-def figure(counts: Counts, count: int) -> str:
+def figure(counts: Counts, name: str) -> str:
     """One of these counts, or ``?``."""
-    known = counts.known(count)
+    known = counts.known(name)
     return "?" if known is None else f"{known:,}"
 
 
 def counts_in_words(counts: Counts) -> str:
     """How many are in trouble."""
-    return f"{figure(counts, counts.leaderless)} leaderless, {figure(counts, counts.in_trouble)} leaderless or unsafe"
+    return f"{figure(counts, 'leaderless')} leaderless, {figure(counts, 'in_trouble')} leaderless or unsafe"
 
 
 def begin_lines(sight: Sight) -> Iterator[WatchLine]:
@@ -133,7 +133,7 @@ def begin_lines(sight: Sight) -> Iterator[WatchLine]:
     day = datetime.fromtimestamp(sight.seen_ms / 1000, UTC).strftime("%Y-%m-%d")
     live = sum(status == "live" for status in sight.brokers.values())
     of = plural(counts.read, "partition")
-    stands = f"{counts_in_words(counts)}, {figure(counts, counts.under_min_isr)} under min ISR of {of}"
+    stands = f"{counts_in_words(counts)}, {figure(counts, 'under_min_isr')} under min ISR of {of}"
     if counts.controller_silent:
         stands += f", as brokers knew it last: no controller answers ({sight.controller_silence})"
     words = (
@@ -168,7 +168,7 @@ def _block(line: WatchLine) -> Iterator[Text]:
 
 def _count(name: str) -> Callable[[WatchLine], Json]:
     def value(line: WatchLine) -> Json:
-        return None if line.counts is None else line.counts.known(getattr(line.counts, name))
+        return None if line.counts is None else line.counts.known(name)
 
     return value
 
