@@ -121,8 +121,8 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)
     yield one(
         "kelr_leaderless_partitions",
-        "Partitions that this principal may describe, without a leader or whose recorded leader is not live; NaN, not 0,"
-        " where none was seen, or not all of them could be judged.",
+        "Partitions that this principal may describe, without a leader or whose recorded leader is not live; NaN, not"
+        " 0, where none was seen, or not all of them could be judged.",
         _known(seen, seen.leaderless),
     )
     situations = gauge(

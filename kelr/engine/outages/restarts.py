@@ -249,8 +249,9 @@ class _Race:
                 found.setdefault((worst, bool(group.now.now & worst), _single(group)), []).append(group)
         known = self._restarts.cluster.broker(broker)
         rack = None if known is None else known.rack
-        heard = self._restarts.cluster.controller_silence is None
-        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason, known=heard and bool(self._groups))
+        # Of what was not read nothing is known, and without a controller nothing of now.
+        told = bool(self._groups) and self._restarts.cluster.controller_silence is None
+        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason, known=told)
 
     def pass_(self, broker: int) -> None:
         """The broker has had its turn, and is in sync again."""
