@@ -138,7 +138,8 @@ def test_lost_records_are_saved_and_brought_back(
     plan = str(tmp_path / "plan.json")
     assert main(["recover", "plan", topic, "-e", "designation", "--designate", "3", "--out", plan, *flags]) == 0
     capsys.readouterr()
-    assert main(["rescue", "dump", "--plan", plan, "--out", str(file), *flags, "-o", "json"]) == 0
+    # What the disk of broker 1 holds was saved before, and is not read here.
+    assert main(["rescue", "dump", "--plan", plan, "--out", str(file), *flags, "-o", "json"]) == 7
     document = json.loads(capsys.readouterr().out)
     assert document["plan_id"] == json.loads(Path(plan).read_text())["plan_id"]
     ranges = {item["partition"]: (item["from_offset"], item["to_offset"]) for item in document["items"]}
@@ -204,7 +205,7 @@ def test_a_transaction_across_the_cut_comes_back_whole_after_its_abort(
     lab.start(2)
     lab.wait_partitions(topic, "nobody leads", lambda one: one.leader is None)
     file, flags = tmp_path / "cut.kelr-rescue", ("-b", lab.bootstrap_servers)
-    assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 0
+    assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 7  # 1 is not read
     (item,) = json.loads(capsys.readouterr().out)["items"]
     assert (item["from_offset"], item["to_offset"], item["records"], item["cut_records"]) == (0, 11, 10, 5)
     assert main(["elect", "-e", "designation", "--designate", "3", topic, "--yes", "--accept-loss", "6+", *flags]) == 0
