@@ -205,7 +205,8 @@ def test_a_transaction_across_the_cut_comes_back_whole_after_its_abort(
     lab.start(2)
     lab.wait_partitions(topic, "nobody leads", lambda one: one.leader is None)
     file, flags = tmp_path / "cut.kelr-rescue", ("-b", lab.bootstrap_servers)
-    assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 7  # 1 is not read
+    # The disk of broker 1 is not read.
+    assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 7
     (item,) = json.loads(capsys.readouterr().out)["items"]
     assert (item["from_offset"], item["to_offset"], item["records"], item["cut_records"]) == (0, 11, 10, 5)
     assert main(["elect", "-e", "designation", "--designate", "3", topic, "--yes", "--accept-loss", "6+", *flags]) == 0
