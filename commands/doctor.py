@@ -45,7 +45,8 @@ Principal = Annotated[
 @app.command(
     **on_cluster(
         {
-            ExitCode.FOUND: "--check: a warning or worse was found, or a critical check could not be made",
+            ExitCode.FOUND: "no partition was seen; --check: a warning or worse was found, or a critical check could"
+            " not be made",
             ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
             ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
             ExitCode.PARTLY_DONE: "some of the topics could not be described, or no controller answers",

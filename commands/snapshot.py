@@ -21,7 +21,14 @@ NoLogs = Annotated[
 ]
 
 
-@app.command(**on_cluster({ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}))
+@app.command(
+    **on_cluster(
+        {
+            ExitCode.FOUND: "no partition was seen",
+            ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others",
+        }
+    )
+)
 def snapshot(
     ctx: typer.Context,
     file: File,
@@ -88,3 +95,5 @@ def snapshot(
     show_saved(session.output, Saved(str(file), size_bytes, saved.partitions, not no_logs), notes)
     if saved.topic_errors:
         raise topics_failed(saved.topic_errors, some_worked=saved.partitions > 0)
+    if unseen:
+        raise typer.Exit(ExitCode.FOUND)

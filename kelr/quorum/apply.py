@@ -7,13 +7,12 @@ command. Nothing is started, and nothing is deleted.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from kelr.durable import AppendOnlyFile
+from kelr.durable import AppendOnlyFile, read_lines
 from kelr.engine.words import plural
 from kelr.errors import BadInputError, PartlyDoneError, RefusedError
 from kelr.files import FILES, Files
@@ -231,25 +230,15 @@ def journal_path(plan: QuorumPlan, state_directory: Path) -> Path:
 
 
 def read_statement(plan: QuorumPlan, state_directory: Path, files: Files = FILES) -> Statement | None:
-    """What was stated when the plan was carried out, by its journal; None: there is none on this host."""
+    """What was stated when the plan was carried out last, by its journal; None: there is none on this host.
+
+    Raises:
+        BadInputError: the journal cannot be read.
+    """
     path = journal_path(plan, state_directory)
-    try:
-        with files.reader(path) as file:
-            lines = file.read().splitlines()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read: {error.strerror or error}", next_step="check the path") from error
-    found: Statement | None = None
-    for line in lines:
-        try:
-            entry = json.loads(line)
-            if entry["what"] == "begin":
-                stated = entry["stated"]
-                found = Statement(*(tuple(stated[one.name]) for one in fields(Statement)))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue  # cut short by a crash
-    return found
+    lines = read_lines(path, "journal", files) if files.exists(path) else ()
+    stated = [line["stated"] for _, line in lines if "stated" in line]
+    return Statement(**{name: tuple(named) for name, named in stated[-1].items()}) if stated else None
 
 
 def apply_plan(

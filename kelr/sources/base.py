@@ -211,6 +211,12 @@ class Over(Closes):
         return self._source.taken_at_ms
 
     @property
+    def selected(self) -> str | None:
+        """Of a saved source: what it was asked for when it was taken, where that was not everything."""
+        found: str | None = getattr(self._source, "selected", None)
+        return found
+
+    @property
     def controller_silence(self) -> str | None:
         """See `HearsController`."""
         return silence_of(self._source)

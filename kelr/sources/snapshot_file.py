@@ -324,7 +324,7 @@ def _selected(selection: Selection, source: Source) -> str | None:
     """What is asked for, in words; of a file that does not hold all itself, what that holds. None: everything."""
     targets = [str(target) for target in selection.targets]
     if not targets:
-        return source.selected if isinstance(source, SnapshotFileSource) else None
+        return getattr(source, "selected", None)
     shown = ", ".join(targets[:_MOST_NAMED])
     left = len(targets) - _MOST_NAMED
     text = shown if left <= 0 else f"{shown} and {left:,} more"

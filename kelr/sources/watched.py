@@ -167,7 +167,7 @@ class _Seen:
             has_leader = one.state.leader is not None and one.state.leader in self._cluster.live
             leaderless += not has_leader
             unsafe += one.situation is Situation.UNDER_MIN_ISR
-            unknown += one.situation is Situation.UNKNOWN
+            unknown += one.situation is Situation.UNKNOWN or one.min_isr is None
             under += one.min_isr is not None and len(one.state.isr) < one.min_isr
         return Counts(self._read, leaderless, unsafe, under, unknown, self._catching_up, controller_silent)
 

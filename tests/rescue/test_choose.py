@@ -167,6 +167,9 @@ def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() ->
         "broker 1: its disk is not believed; it counts as not read, so all that the others hold is saved"
     )
     assert {one.why for one in found.wanted} == {"what replica 1, which is to lead, lacks of these is not known"}
+    # It was compared with none of them, so that a replay does not take these for lost by it.
+    assert {one.lacked_by for one in found.wanted} == {None}
+    assert {one.lacked_by for one in chosen(logs=logs, elect=1).wanted} == {1}
     # What is on a disk that contradicts others is saved all the same.
     assert chosen(logs=logs, elect=2, doubts=doubts) == chosen(logs=logs, elect=2)
 

@@ -46,7 +46,7 @@ class Counts:
     under_min_isr: int = 0
     """Fewer in sync than min ISR, leaderless or not."""
     not_known: int = 0
-    """In a situation that the cluster does not tell."""
+    """In a situation that the cluster does not tell, or with a min ISR that is not known."""
     catching_up: int = 0
     """Healthy, and not all replicas in sync."""
     controller_silent: bool = False
