@@ -87,9 +87,10 @@ def _named(given: Settings, environ: Mapping[str, str]) -> list[object]:
     ]
     files = [given.command_config, given.snapshot, environ.get("KELR_COMMAND_CONFIG")]
     return [
-        *(given.bootstrap_server, given.context, given.bootstrap_controller),
+        # An empty value names nothing, as everywhere.
+        *(one or None for one in (given.bootstrap_server, given.context, given.bootstrap_controller)),
         sorted(properties),
-        [environ.get(name) for name in _VARIABLES],
+        [environ.get(name) or None for name in _VARIABLES],
         [_state_of(path) for path in (*files, contexts_path(environ))],
     ]
 

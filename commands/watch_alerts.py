@@ -36,6 +36,8 @@ MOST_ADVISED = 10_000
 """Of so many partitions that changed at once logs are read."""
 END_S = 10.0
 """How long documents that are under way are waited for when the watch ends."""
+QUIET_S = 0.1
+"""So much of that is waited without a word."""
 
 
 def receivers_of(on_change: str | None, webhook: str | None, secret_file: Path | None) -> tuple[Receiver, ...]:
@@ -169,7 +171,7 @@ class Alerts:
 
     def end(self, output: Output, *, wait: bool) -> None:
         """Wait a while for what is under way, and give up the rest; what was not delivered is told."""
-        if wait and self._lane.drained(0.1):
+        if wait and self._lane.drained(QUIET_S):
             output.note(f"waiting up to {END_S:g} s for alerts that are under way; Ctrl-C gives them up")
         try:
             self._end(output, time.monotonic() + (END_S if wait else 0.0))

@@ -419,8 +419,11 @@ def test_no_secret_is_kept(environ: dict[str, str], deaf: str, tmp_path: Path) -
         "--snapshot {} describe --bootstrap-servers= pay",
     ],
 )
-def test_the_cluster_is_found_however_it_is_named(known: tuple[dict[str, str], str], press: Press, line: str) -> None:
+def test_the_cluster_is_found_however_it_is_named(
+    known: tuple[dict[str, str], str], press: Press, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environ, saved = known
+    monkeypatch.setattr("kelr.commands.complete_known.WAIT_S", 0.0)  # nothing is read for it: it is remembered
     assert names(press(environ, line.format(saved))) == ["payments"]
 
 

@@ -54,6 +54,13 @@ def on_change(tmp_path: Path) -> tuple[str, Callable[[], Documents]]:
     return f"{sys.executable} {program} {kept}", documents
 
 
+@pytest.fixture(autouse=True)
+def on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is delivered in the end is no other on it, and how long that takes is no matter of these tests."""
+    monkeypatch.setattr(watch_alerts, "QUIET_S", 60.0)
+    monkeypatch.setattr(watch_alerts, "END_S", 60.0)
+
+
 def told(documents: Documents) -> list[tuple[str, str, list[str]]]:
     return [(one["what"], one["state"], one["partitions"]) for one in documents]
 
@@ -158,6 +165,27 @@ def test_of_too_many_partitions_some_have_no_advice(
     assert (advised["partitions"], others["partitions"]) == (["orders:0-2"], ["orders:3"])
     assert advised["advice"] is not None
     assert others["advice_unknown"] == "more than 3 partitions changed at once: kelr explain says what to do"
+
+
+def test_waiting_at_the_end_is_told(
+    kelr: Kelr,
+    happen: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    on_change: tuple[str, Callable[[], Documents]],
+) -> None:
+    command, documents = on_change
+    made = watch_alerts.alerts_of
+
+    def slowly(*args: Any, **named: Any) -> Any:
+        time.sleep(3)
+        return made(*args, **named)
+
+    monkeypatch.setattr(watch_alerts, "QUIET_S", 0.1)
+    monkeypatch.setattr(watch_alerts, "alerts_of", slowly)
+    happen()
+    ran = kelr(*WATCH, "orders:1", "--for", "1s", "--on-change", command)
+    assert (ran.code, len(documents())) == (0, 1)
+    assert ran.err == "waiting up to 60 s for alerts that are under way; Ctrl-C gives them up\n"
 
 
 @respx.mock
