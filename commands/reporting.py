@@ -26,7 +26,7 @@ from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.replay.history import ElectedAs, Entry, History, Interest, PartitionEntry, Trouble, Window, grouped
-from kelr.replay.records import At
+from kelr.replay.records import At, RecordBatch
 from kelr.rescue.known import DUMP, known_files
 from kelr.sources.base import Source, silence_of
 from kelr.sources.decisions import decide_partitions
@@ -34,11 +34,12 @@ from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.replaying import check_understood
 from kelr.sources.snapshot_file import SnapshotFileSource
 from kelr.view.explain_columns import Explained
+from kelr.view.history_words import when
 from kelr.view.incident.chat import chat
 from kelr.view.incident.figures import figures
 from kelr.view.incident.happenings import weight_of
 from kelr.view.incident.kinds import named
-from kelr.view.incident.losses import losses
+from kelr.view.incident.losses import READ_WITHIN_MS, losses
 from kelr.view.incident.material import Done, Gap, Light, Look, Material, OpenRun, Planned, Told, Turn
 from kelr.view.incident.pages import html
 from kelr.view.saved import Reported, show_reported
@@ -130,6 +131,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         )
     if not now.rows and not now.errors:
         now = replace(now, saw_any=sees_any(source, wanted.selection))
+    gaps += _untold(wanted, told, now)
     every = _concerned((now, before), told, done, planned, wanted.selection)
     if not wanted.named:
         now = _completed(session, source, now, every, done)
@@ -342,6 +344,24 @@ def _gaps(wanted: Wanted, now: Look, before: Look | None, every: Collection[Topi
         yield Gap(f"{len(now.errors):,} topics or partitions could not be described, such as {topics}.")
 
 
+def _untold(wanted: Wanted, told: Told | None, now: Look) -> Iterator[Gap]:
+    """The times of which the metadata log does not tell."""
+    if told is None:
+        return
+    begins, ends = (when(at_ms)[:19] for at_ms in (told.whole_since_ms or told.begins_ms, told.ends_ms))
+    if told.whole_since_ms is not None:
+        why = "a checkpoint stands for it in the metadata log" if wanted.since is None else "--since"
+        yield Gap(f"What happened before {begins} UTC is not told ({why}): only how partitions stood then.")
+    if not told.to_its_end or told.ends_ms + READ_WITHIN_MS < now.taken_at_ms:
+        why = "" if wanted.until is None else " (--until)"
+        yield Gap(f"What happened between {ends} UTC{why} and the newest look is not told by the metadata log.")
+    if not told.elr_on:
+        yield Gap(
+            "ELR was off for all or some of that time: whether partitions were under min ISR is told only where"
+            " min.insync.replicas is on record, and to be elected from the ISR proves nothing of a log."
+        )
+
+
 def _silence(now: Source, before: Source | None) -> Iterator[Gap]:
     for source, what in ((now, "the newest look"), (before, "the snapshot from the incident (--before)")):
         silence = None if source is None else silence_of(source)
@@ -523,6 +543,10 @@ class _Reading:
         self._left_out = 0
         self._turns: dict[TopicPartition, list[Turn]] = {}
         self._begins_ms: int | None = None
+        self._whole_since_ms: int | None = None
+        self._skipped = False
+        """Whether a batch was before the window."""
+        self._elr_on = True
 
     def told(self) -> Told | None:
         """Read it all; None where nothing is in the window."""
@@ -531,20 +555,25 @@ class _Reading:
             for batch in self._log.batches(progress):
                 if history.over(batch):
                     break
-                if self._begins_ms is None and self._window.begun(
-                    At(batch.base_offset, batch.epoch, batch.timestamp_ms)
-                ):
-                    self._begins_ms = batch.timestamp_ms
+                if self._begins_ms is None:
+                    self._begin(batch)
+                if batch.of_checkpoint:
+                    self._whole_since_ms = batch.timestamp_ms
                 self._take(list(history.take(batch)))
+                self._elr_on &= history.image.keeps_elr or self._begins_ms is None or not history.image.names
             self._take(list(history.finish()))
         as_of = history.as_of
         if as_of is None or self._begins_ms is None:
             return None
-        summaries = {one.address: one for one in history.summaries() if Trouble.LEADERLESS in one.spans or one.unsafe}
+        summaries = {one.address: one for one in history.summaries() if _IN_TROUBLE & one.spans.keys() or one.unsafe}
         return Told(
             self._log.name,
             self._begins_ms,
+            self._whole_since_ms,
             as_of.timestamp_ms,
+            self._window.until is None and not self._log.cut_short,
+            self._elr_on,
+            history.image.partition,
             as_of.offset,
             tuple(self._entries),
             self._left_out,
@@ -552,6 +581,13 @@ class _Reading:
             {at: tuple(turns) for at, turns in self._turns.items() if at in summaries},
             (*self._log.warnings, *check_understood(history.image, name=self._log.name)),
         )
+
+    def _begin(self, batch: RecordBatch) -> None:
+        if self._window.begun(At(batch.base_offset, batch.epoch, batch.timestamp_ms)):
+            self._begins_ms = batch.timestamp_ms
+            if self._skipped:
+                self._whole_since_ms = batch.timestamp_ms
+        self._skipped = True
 
     def _take(self, found: list[Entry]) -> None:
         for entry in found:
@@ -579,6 +615,9 @@ class _Reading:
                 turns.append(Turn(0, _light(entry.before)))
         if not turns or turns[-1].light is not light or election is not None:
             turns.append(Turn(at_ms, light, None if election is None else election.leader, clean))
+
+
+_IN_TROUBLE = frozenset({Trouble.LEADERLESS, Trouble.UNDER_MIN_ISR})
 
 
 def _interest(selection: Selection) -> Interest:

@@ -17,6 +17,7 @@ from kelr.recovery.places import state_directory
 from kelr.sources.snapshot_file import write_snapshot
 from tests.commands.conftest import Kelr
 from tests.incident import CLUSTER_ID, INCIDENT, ORDERS_ID
+from tests.metadata_logs import START_MS, checkpoint, joined, node_directory, partition, story, topic
 from tests.told_log import LOG, write_told_log
 
 
@@ -244,6 +245,40 @@ def test_a_timeline_from_a_metadata_log(kelr: Kelr, tmp_path: Path) -> None:
     assert "UNCLEAN, from neither ISR nor ELR" in text
     assert page.read_text().count('class="leaderless"') == 2  # the band, and the legend
     assert "metadata log: elected as unclean; what the logs held then is not known" in text
+
+
+def test_of_times_that_a_metadata_log_does_not_tell_of_nothing_is_denied(kelr: Kelr, tmp_path: Path) -> None:
+    write_told_log(tmp_path)
+    page, given = tmp_path / "review.html", ("--metadata-log", str(tmp_path / LOG), "--overwrite")
+    for window, tells in (
+        (("--until", "2023-11-14T22:13:23Z"), "What happened between 2023-11-14 22:13:23 UTC (--until) and the newest"),
+        (("--since", "2023-11-14T22:13:48Z"), "What happened before 2023-11-14 22:13:48 UTC is not told (--since)"),
+    ):
+        assert kelr("report", str(page), *given, *window).code == 0
+        text = words(page)
+        assert tells in text
+        assert re.search("By the metadata log, from [^,]+ to [^,]+ UTC, and in the newest look, no partition was", text)
+        assert "all of them were clean. Of other times it tells nothing." in text
+        assert "partitions affected, as far as is known" in text
+
+
+def test_of_what_was_before_a_checkpoint_nothing_is_denied(kelr: Kelr, tmp_path: Path) -> None:
+    data = checkpoint((topic(), partition(0), partition(1)), contained_ms=START_MS + 5000)
+    node = node_directory(tmp_path / "n", {6: joined(story()[4:])}, {(6, 1): data})
+    page = tmp_path / "review.md"
+    kelr("report", str(page), "--metadata-log", str(node))
+    text = page.read_text()
+    assert "What happened before 2025-10-09 08:53:25 UTC is not told (a checkpoint stands for it" in text
+    assert "as far as is known" in text
+
+
+def test_a_partition_that_was_led_under_min_isr_was_in_trouble(kelr: Kelr, tmp_path: Path) -> None:
+    write_told_log(tmp_path)
+    page, given = tmp_path / "review.html", ("--metadata-log", str(tmp_path / LOG), "--until", "2023-11-14T22:13:28Z")
+    assert kelr("report", str(page), *given).code == 0
+    text = words(page)
+    assert "1 partition was affected, as far as is known without a metadata log of the whole time: orders:0." in text
+    assert "longest time without a leader, from 2023-11-14 22:13:20 to 2023-11-14 22:13:28 UTC none" in text
 
 
 def test_named_partitions_alone(kelr: Kelr, tmp_path: Path, then: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -94,6 +94,18 @@ def audited(result: str = "done", leader: int | None = 3, **more: Any) -> AuditR
     return AuditRecord(NOW_MS - 1000, AuditWhat.ELECTION, *names, **{**fields, **more})
 
 
+def a_log(begins_ms: int, *summaries: PartitionSummary, epochs: Mapping[TopicPartition, int] | None = None) -> Told:
+    """A metadata log from this moment to the newest look.
+
+    Args:
+        epochs: leader epochs where it ends, of partitions without a summary.
+    """
+    states = {at: replace(LEADERLESS, leader=2, leader_epoch=epoch) for at, epoch in (epochs or {}).items()}
+    states |= {one.address: one.state for one in summaries if one.state is not None}
+    told = {one.address: one for one in summaries}
+    return Told("a log", begins_ms, begins_ms, NOW_MS, True, True, states.get, 99, (), 0, told, {})
+
+
 def told(elected_as: ElectedAs | None, leader: int = 3) -> Told:
     """A metadata log in which orders:1 lost its leader, and, perhaps, got another."""
     summary = PartitionSummary(ONE, LEADERLESS, NOW_MS - 90_000, spans={Trouble.LEADERLESS: Span(1, 40_000, 40_000)})
@@ -106,7 +118,7 @@ def told(elected_as: ElectedAs | None, leader: int = 3) -> Told:
         if elected_as.clean is not True:
             summary.unsafe.append(entry)
         turns.append(Turn(NOW_MS - 40_000, Light.ALONE, leader, elected_as.clean))
-    return Told("a log", NOW_MS - 100_000, NOW_MS, 99, (), 0, {ONE: summary}, {ONE: tuple(turns)})
+    return replace(a_log(NOW_MS - 100_000, summary), turns={ONE: tuple(turns)})
 
 
 def only(found: Sequence[Lost]) -> tuple[int | None, LossCertainty, Bounds | None, str]:
@@ -274,10 +286,19 @@ def test_elections_of_a_partition_that_was_led_under_min_isr_are_not_passed_over
     assert losses(material(look(led(3, 6)), before=leading)) != ()  # it was lost, and elected again
     assert losses(material(look(led(3, 4)), before=leading)) == ()
     # A metadata log without trouble from then to now tells that all were clean.
-    quiet = Told("a log", INCIDENT.taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
+    quiet = a_log(INCIDENT.taken_at_ms - 1, epochs={ONE: 6})
     assert losses(material(look(led(2, 6)), before=leading, told=quiet)) == ()
-    assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, begins_ms=NOW_MS))) != ()
-    assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, ends_ms=NOW_MS - 60_001))) != ()
+    assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, whole_since_ms=NOW_MS))) != ()
+    # It ended a second ago, and the leader is one of an election after that.
+    ended = a_log(INCIDENT.taken_at_ms - 1, epochs={ONE: 5})
+    for ends_ms in (NOW_MS, NOW_MS - 1_000, NOW_MS - 60_001):
+        (lost,) = losses(material(look(led(2, 6)), before=leading, told=replace(ended, ends_ms=ends_ms)))
+        assert (lost.grade, lost.basis.partition(";")[0]) == (
+            LossCertainty.UNKNOWN,
+            "nothing tells of what came after leader epoch 5",
+        )
+    # Nor does a log that never knew of it.
+    assert losses(material(look(led(2, 6)), before=leading, told=a_log(INCIDENT.taken_at_ms - 1))) != ()
 
 
 @pytest.mark.parametrize("unsure", ["now", "before"])
@@ -326,7 +347,7 @@ def test_elections_of_a_partition_that_was_healthy_are_not_passed_over(isr: tupl
         "offsets lost in all, committed or not",
     ]
     # Nor is one needed where a metadata log tells that all of them were clean.
-    quiet = Told("a log", healthy().taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
+    quiet = a_log(healthy().taken_at_ms - 1, epochs={ONE: 8})
     assert losses(material(now, before=healthy(), told=quiet)) == ()
 
 
@@ -402,7 +423,7 @@ def test_that_offsets_are_gone_outweighs_what_else_tells_of_the_elections() -> N
     assert gone(read(look(led(2, 5)), r2=([(0, 40), (4, 60)], {}))) is None
     assert gone(cut) == (20, None)
     # A metadata log of clean elections alone: somebody was elected as a member and had lost its disk.
-    quiet = Told("a log", healthy().taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
+    quiet = a_log(healthy().taken_at_ms - 1, epochs={ONE: 5})
     assert gone(cut, told=quiet) == (20, None)
     made = material(cut, before=LED_THEN, told=quiet)
     assert "clean" not in loss_sentence(made, figures(made))
@@ -457,7 +478,7 @@ def test_a_sum_is_no_surer_than_its_parts() -> None:
 
 
 def test_that_all_was_clean_is_said_of_the_time_that_was_told_and_no_other() -> None:
-    made = material(THEN, told=replace(told(None), begins_ms=NOW_MS - 60_000))
+    made = material(THEN, told=replace(told(None), begins_ms=NOW_MS - 60_000, whole_since_ms=None))
     assert loss_sentence(made, figures(made)) == (
         "No election is known that lost anything committed: by the metadata log, from 2023-11-14 22:13:20 to"
         " 2023-11-14 22:14:20 UTC, all of them were clean."

@@ -16,7 +16,7 @@ from kelr.model.audit import AuditRecord, AuditWhat
 from kelr.replay.history import ElectedAs, Trouble
 from kelr.view.incident.chat import chat
 from kelr.view.incident.figures import Figures, figures
-from kelr.view.incident.material import Done, Look, Material, Planned, Told
+from kelr.view.incident.material import Done, Look, Material, Planned
 from kelr.view.incident.pages import html
 from kelr.view.incident.summary import (
     loss_sentence,
@@ -30,7 +30,7 @@ from kelr.view.incident.tables import lost_table
 from kelr.view.lost_words import lost_document
 from tests.incident import INCIDENT
 from tests.view.plans import plan
-from tests.view.test_incident import NOW_MS, ONE, THEN, audited, healthy, led, look, material, told
+from tests.view.test_incident import NOW_MS, ONE, THEN, a_log, audited, healthy, led, look, material, told
 
 NOTHING = material(look(replace(INCIDENT, partitions=())))
 
@@ -122,9 +122,50 @@ def test_healthy_at_two_looks_is_not_healthy_all_the_time() -> None:
     assert "At other times 1 partition had no leader, for up to 40.0s: see the timeline." in page
 
 
+WELL = material(look(led(3, 3)), told=replace(a_log(NOW_MS - 60_000, epochs={ONE: 3}), whole_since_ms=None))
+SPAN = "from 2023-11-14 22:13:20 to 2023-11-14 22:14:20 UTC"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"whole_since_ms": NOW_MS - 60_000}, {"to_its_end": False}, {"ends_ms": NOW_MS - 60_001}, {"elr_on": False}],
+)
+def test_that_all_was_well_is_said_of_the_time_that_the_metadata_log_tells_of(limits: dict[str, Any]) -> None:
+    """The log was begun by a checkpoint, or asked for from or up to a moment, and the page said 0 and "none" of all
+    times."""
+    assert WELL.told is not None
+    made = replace(WELL, told=replace(WELL.told, **limits))
+    known = figures(made)
+    shown, text = {tile.label: tile.value for tile in tiles(made, known)}, paragraph(made, known)
+    of_all = limits.keys() <= {"elr_on"}
+    span = SPAN if "ends_ms" not in limits else SPAN.replace("22:14:20", "22:13:19")
+    if limits == {"elr_on": False}:
+        assert text.startswith(f"By the metadata log, {span}, no partition was without a leader, and in the newest")
+        assert "which without ELR proves nothing" in text
+    else:
+        assert text.startswith(f"By the metadata log, {span}, and in the newest look, no partition was in trouble.")
+        assert ("Of other times it tells nothing." in text) is not of_all
+    within = "" if of_all else f", {span}"
+    assert shown[f"longest time without a leader{within}"] == "none"
+    assert [label for label in shown if "affected" in label] == [
+        "partitions affected" + ("" if of_all else ", as far as is known")
+    ]
+    if "elr_on" not in limits:
+        assert shown[f"committed offsets lost{within}; every election that the metadata log tells of was clean"] == "0"
+
+
+def test_an_outage_is_the_longest_only_where_all_times_are_told_of() -> None:
+    for whole_since_ms, longest in ((None, "longest"), (NOW_MS - 100_000, "longest known")):
+        made = material(look(led(3, 3)), told=replace(told(ElectedAs.UNCLEAN), whole_since_ms=whole_since_ms))
+        known = figures(made)
+        assert f"The {longest} time without a leader was 40.0s (orders:1)" in paragraph(made, known)
+        (label,) = (tile.label for tile in tiles(made, known) if "longest" in tile.label)
+        assert label.endswith(", as far as is known") is (whole_since_ms is not None)
+
+
 def test_a_partition_that_was_seen_without_a_leader_was_without_one_for_some_time() -> None:
     # The metadata log begins later, and tells of no time without a leader.
-    quiet = Told("a log", NOW_MS - 1000, NOW_MS, 99, (), 0, {}, {})
+    quiet = a_log(NOW_MS - 1000, epochs={ONE: 3})
     made = material(look(led(3, 3)), before=THEN, told=quiet)
     known = figures(made)
     assert (known.outage, known.longest_is_known) == (None, False)
@@ -132,7 +173,7 @@ def test_a_partition_that_was_seen_without_a_leader_was_without_one_for_some_tim
     assert "1 partition had no leader for a time; for how long is not known." in paragraph(made, known)
     # In the same leader epoch nobody led between two looks.
     still = material(look(replace(INCIDENT, partitions=(INCIDENT.partitions[1],))), before=THEN)
-    assert "The longest time without a leader was at least 1m00s (orders:1), from one look to the other." in (
+    assert "The longest known time without a leader was at least 1m00s (orders:1), from one look to the other." in (
         paragraph(still, figures(still))
     )
 
@@ -254,7 +295,8 @@ def _who_had_no_leader_is_never_healthy_throughout(made: Material, known: Figure
     if spans or (made.before is not None and made.before.leaderless):
         assert known.without
         assert known.affected
-        assert "No partition was found in trouble" not in text
+        assert "no partition was" not in text.lower()
+        assert "neither look" not in text
         assert "had no leader" in explained or "No partition of this report was seen" in explained
         assert {tile.value for tile in tiles(made, known) if "longest" in tile.label} != {"none"}
 

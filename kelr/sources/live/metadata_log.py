@@ -412,6 +412,11 @@ class LiveMetadataLog(Closes):
         return self._warnings
 
     @property
+    def cut_short(self) -> bool:
+        """False: a controller gives all that is committed, or `batches` raises."""
+        return False
+
+    @property
     def committed(self) -> int | None:
         """The newest high watermark that was told: all records below it are committed; None before the first."""
         return None if self._reading is None else self._reading.committed

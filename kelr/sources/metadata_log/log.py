@@ -404,6 +404,11 @@ class MetadataLogReader(Protocol):
     def warnings(self) -> Sequence[str]:
         """What was odd, a sentence each; grows while `batches` is read."""
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether there is more than `batches` gave, which cannot be read or does not follow; known once it has ended.
+        A torn tail, as every running node may have one, is not meant."""
+
     def batches(self, progress: Progress | None = None) -> Iterator[RecordBatch]:
         """The checkpoint first, if one is needed, then the log in order; each call begins anew.
 
@@ -434,10 +439,7 @@ class MetadataLog:
         self._checkpoints = sorted(
             (one for copy in copies for one in copy.checkpoints if one.end_offset), key=lambda one: one.end_offset
         )
-        self._left_out = left_out
-        self.cut_short = left_out
-        """Whether there is more than `batches` gave, which cannot be read or does not follow; known once it has ended.
-        A torn tail, as every running node may have one, is not meant."""
+        self._left_out = self._cut_short = left_out
         self._first = self._chosen_first()
         self._found = tuple(self._warnings)
 
@@ -474,13 +476,18 @@ class MetadataLog:
     def warnings(self) -> Sequence[str]:
         return self._warnings
 
+    @property
+    def cut_short(self) -> bool:
+        """See `MetadataLogReader.cut_short`."""
+        return self._cut_short
+
     def batches(self, progress: Progress | None = None) -> Iterator[RecordBatch]:
         """See `MetadataLogReader.batches`.
 
         Raises:
             BadInputError: a file cannot be read, is no metadata log's, or two of them are of different clusters.
         """
-        self._warnings, self.cut_short = list(self._found), self._left_out
+        self._warnings, self._cut_short = list(self._found), self._left_out
         reading = _Progress(progress, self.size_bytes)
         together = Together(self._copies, self._warn, reading.add)
         voters: tuple[int, ...] = ()
@@ -499,7 +506,7 @@ class MetadataLog:
                 raise self._not_one("it holds no record that a metadata log has")
             offset = batch.next_offset if batch.checkpoint_end is None else batch.checkpoint_end
             yield batch
-        self.cut_short = self.cut_short or together.broken_at(offset)
+        self._cut_short = self._cut_short or together.broken_at(offset)
         self._warn_of_tail(voters, together.nodes_at(offset))
 
     def _run(self, together: Together, reading: _Progress) -> Iterator[RecordBatch]:
@@ -513,7 +520,7 @@ class MetadataLog:
             offset = gap.offset
             checkpoint = self._usable_after(offset)
             if checkpoint is None:
-                self.cut_short = self.cut_short or any(one.end_offset > offset for one in self._checkpoints)
+                self._cut_short = self._cut_short or any(one.end_offset > offset for one in self._checkpoints)
                 self._warn_of_gap(gap)
                 return
             self._warn(
@@ -560,7 +567,7 @@ class MetadataLog:
 
     def _warn_of_gap(self, gap: Gap) -> None:
         if gap.next_offset is not None:
-            self.cut_short = True
+            self._cut_short = True
             self._warn(
                 f"records {gap.offset} to {gap.next_offset - 1} are missing, and no checkpoint stands in for them:"
                 f" reading ends at offset {gap.offset}, and nothing of what came later is told"

@@ -62,8 +62,8 @@ class MetadataLogSource(Closes):
         self.next_offset = replayed.next_offset
         """All records of lower offsets have been applied: ``--at`` with this offset gives this state."""
         self._taken_at_ms = image.at.timestamp_ms
-        self.cut_short = at is None and getattr(log, "cut_short", False)
-        """Whether there may be more of a log whose end was asked about: see `MetadataLog.cut_short`."""
+        self.cut_short = at is None and log.cut_short
+        """Whether there may be more of a log whose end was asked about: see `MetadataLogReader.cut_short`."""
         behind = f", {CUT_SHORT}" if self.cut_short else ""
         self._name = f"{log.name} at offset {self.next_offset}, {time_text(self._taken_at_ms)}{behind}"
 

@@ -44,7 +44,7 @@ from kelr.model.audit import AuditRecord
 from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.explain_columns import Explained
-from kelr.view.incident.material import Look, Material
+from kelr.view.incident.material import Look, Material, Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +83,27 @@ def _run(row: AuditRecord) -> tuple[object, ...]:
     return row.journal, row.topic, row.partition
 
 
-_READ_WITHIN_MS = 60_000
+READ_WITHIN_MS = 60_000
 """A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""
 
 
 def tells_of_all(material: Material) -> bool:
-    """Whether a partition that was in trouble between the looks and is well again would be known of: the looks and
-    kelr's own audit log know nothing of what others mended, or Kafka by itself."""
-    told, before = material.told, material.before
+    """Whether a partition that was in trouble since the earlier look, or ever where there is none, and is well again
+    would be known of: the looks and kelr's own audit log know nothing of what others mended, or Kafka by itself."""
+    told = material.told
     return (
-        told is not None
-        and (before is None or told.begins_ms <= before.taken_at_ms)
-        and told.ends_ms + _READ_WITHIN_MS >= material.now.taken_at_ms
+        _tells_since(material.before, told)
+        and told is not None
+        and told.to_its_end
+        and told.ends_ms + READ_WITHIN_MS >= material.now.taken_at_ms
     )
+
+
+def _tells_since(before: Look | None, told: Told | None) -> bool:
+    """Whether the metadata log leaves out nothing of what came after the earlier look, up to the log's end."""
+    if told is None or told.whole_since_ms is None:
+        return told is not None
+    return before is not None and told.whole_since_ms <= before.taken_at_ms
 
 
 _FROM_THE_ISR = (
@@ -285,7 +293,7 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
     if now is None or now.decision.leader is None:
         return
     waited = before.decision if before is not None and before.decision.leader is None else None
-    told_to = _told_to(summary, recorded)
+    told_to = _told_to(material, address, recorded)
     if told_to is not None and told_to < now.decision.leader_epoch:
         yield _after_the_records(material, waited, now.decision, told_to)
     elif waited is not None and not unsafe and not recorded:
@@ -294,7 +302,7 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
         else:
             yield _between(material, waited, now.decision)
     elif before is not None and not unsafe and not recorded and not _led_on(before.decision, now.decision):
-        yield from _while_it_was_led(material, before, now.decision, summary)
+        yield from _while_it_was_led(material, before, now.decision)
 
 
 def _was_in_trouble(material: Material, address: TopicPartition) -> bool:
@@ -306,11 +314,12 @@ def _was_in_trouble(material: Material, address: TopicPartition) -> bool:
     return before is not None and before.decision.leader is None
 
 
-def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRecord]) -> int | None:
+def _told_to(material: Material, address: TopicPartition, recorded: Sequence[AuditRecord]) -> int | None:
     """The newest leader epoch that the metadata log or the audit log tells of; None: they tell of none."""
     epochs = [_number(row.after.get("leader_epoch")) for row in recorded]
-    if summary is not None and summary.state is not None:
-        epochs.append(summary.state.leader_epoch)
+    ended = None if material.told is None else material.told.at_end(address)
+    if ended is not None:
+        epochs.append(ended.leader_epoch)
     return max((epoch for epoch in epochs if epoch is not None), default=None)
 
 
@@ -321,14 +330,17 @@ def _covers(material: Material, summary: PartitionSummary | None, since_ms: int)
         and summary is not None
         and summary.state is not None
         and bool(summary.elections)
-        and max(material.told.begins_ms, summary.known_since_ms) <= since_ms
+        and max(material.told.whole_since_ms or 0, material.told.begins_ms, summary.known_since_ms) <= since_ms
     )
 
 
 def elr_is_on(material: Material) -> bool:
-    """Whether every look found ELR on: a replica that restarted uncleanly then leaves ISR and ELR. With ELR off it
-    stays in the ISR, so that being elected from there proves nothing of its log (KIP-966, "last replica standing")."""
+    """Whether every look found ELR on, and the metadata log at all times: a replica that restarted uncleanly then
+    leaves ISR and ELR. With ELR off it stays in the ISR, so that being elected from there proves nothing of its log
+    (KIP-966, "last replica standing")."""
     looks = (material.now, material.before)
+    if material.told is not None and not material.told.elr_on:
+        return False
     return all(look is None or look.cluster.features.elr_enabled is True for look in looks)
 
 
@@ -371,15 +383,12 @@ def _led_on(before: Decision, now: Decision) -> bool:
     return now.leader == before.leader or (before.situation is Situation.HEALTHY and forbidden)
 
 
-def _while_it_was_led(
-    material: Material, before: Explained, now: Decision, summary: PartitionSummary | None
-) -> Iterator[Lost]:
+def _while_it_was_led(material: Material, before: Explained, now: Decision) -> Iterator[Lost]:
     """It was led, and has had elections since: of a replica that was behind, perhaps."""
-    told = material.told
-    # The metadata log tells of all that had no leader, or an election that is not sure to have been clean.
-    reaches = tells_of_all(material) or (
-        summary is not None and told is not None and told.begins_ms <= before.taken_at_ms
-    )
+    # The metadata log tells of all that had no leader, or an election that is not sure to have been clean; that it goes
+    # as far as the newest look's leader epoch has been looked at.
+    address = TopicPartition(now.topic, now.partition)
+    reaches = _tells_since(material.before, material.told) and _told_to(material, address, ()) is not None
     if reaches and elr_is_on(material):
         return
     was, epoch = before.decision.leader, before.decision.leader_epoch
@@ -390,7 +399,7 @@ def _while_it_was_led(
         else f"two looks: {was} led in leader epoch {epoch} of the earlier one, and {now.leader} leads in"
         f" {now.leader_epoch}; nothing tells of the elections between them"
     )
-    yield Lost(TopicPartition(now.topic, now.partition), now.leader, LossCertainty.UNKNOWN, None, None, basis)
+    yield Lost(address, now.leader, LossCertainty.UNKNOWN, None, None, basis)
 
 
 def _after_the_records(material: Material, waited: Decision | None, now: Decision, told_to: int) -> Lost:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kelr.engine import is_leaderless_or_unsafe
-from kelr.model import Cluster, SavedLog, TopicConfig, TopicError, TopicPartition
+from kelr.model import Cluster, PartitionState, SavedLog, TopicConfig, TopicError, TopicPartition
 from kelr.model.audit import AuditRecord
 from kelr.model.plan import Plan
 from kelr.replay.history import Entry, PartitionSummary
@@ -70,13 +70,23 @@ class Told:
     name: str
     begins_ms: int
     """When the log, or the part of it that was asked for, begins."""
+    whole_since_ms: int | None
+    """Since when nothing is left out; None: since the cluster's first record. A checkpoint tells how all stood, and
+    nothing of what was before."""
     ends_ms: int
+    to_its_end: bool
+    """Whether it was read to the end that it had then, and not to a moment that was asked for, or to damage."""
+    elr_on: bool
+    """Whether ELR was on all the time; then min ISR is on record, too."""
+    at_end: Callable[[TopicPartition], PartitionState | None]
+    """How a partition stood where the log ends; None where there was none."""
     ends_offset: int
     entries: tuple[Entry, ...]
     """What happened, grouped by cause, in order; the least telling are left out where there are very many."""
     entries_left_out: int
     summaries: Mapping[TopicPartition, PartitionSummary]
-    """Of partitions that were in trouble, or had an election that is not sure to have been clean."""
+    """Of partitions without a leader, or under min ISR, at some time, or with an election that is not sure to have been
+    clean."""
     turns: Mapping[TopicPartition, Sequence[Turn]]
     """How those stood, one after the other; the first may be from before the beginning."""
     warnings: tuple[str, ...] = ()

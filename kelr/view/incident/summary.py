@@ -14,7 +14,7 @@ from kelr.view.history_words import lasted, when
 from kelr.view.incident.figures import Figures, Outage
 from kelr.view.incident.kinds import named
 from kelr.view.incident.losses import elr_is_on, tells_of_all
-from kelr.view.incident.material import Look, Material
+from kelr.view.incident.material import Look, Material, Told
 from kelr.view.incident.tables import graded
 from kelr.view.lost_words import bounds_in_words, saved_in_words
 
@@ -39,13 +39,13 @@ def tiles(material: Material, known: Figures) -> tuple[Tile, ...]:
             f"{len(known.affected):,}",
         ),
         Tile("without a leader now", _at_least(leaderless, whole=known.current), bad=leaderless > 0),
-        _outage_tile(known),
+        _outage_tile(material, known),
         Tile(
             "elections not sure to have been clean, by the metadata log",
             "?" if known.unsafe is None else f"{known.unsafe:,}",
             bad=bool(known.unsafe),
         ),
-        *_lost_tiles(known),
+        *_lost_tiles(material, known),
         Tile("elections by kelr", "?" if known.elections is None else f"{len(known.elections):,}"),
     ]
     again = known.replayed
@@ -61,11 +61,24 @@ def _at_least(many: int, *, whole: bool) -> str:
     return f"at least {many:,}" if many else "?"
 
 
-def _outage_tile(known: Figures) -> Tile:
-    outage = known.outage
+def _outage_tile(material: Material, known: Figures) -> Tile:
+    outage, label = known.outage, _LONGEST
     if outage is None:
-        return Tile(_LONGEST, "none" if known.longest_is_known else "?")
-    return Tile(f"{_LONGEST} ({outage.where})", _lasted(outage), bad=outage.longest_ms > 0)
+        label += _in_its_time(material) if known.longest_is_known else ""
+        return Tile(label, "none" if known.longest_is_known else "?")
+    label += f" ({outage.where})" + ("" if tells_of_all(material) else ", as far as is known")
+    return Tile(label, _lasted(outage), bad=outage.longest_ms > 0)
+
+
+def _in_its_time(material: Material) -> str:
+    """The time that the metadata log tells of, where that is not all."""
+    told = material.told
+    return "" if told is None or tells_of_all(material) else f", {_span(told)}"
+
+
+def _span(told: Told) -> str:
+    begins_ms = max(told.begins_ms, told.whole_since_ms or 0)
+    return f"from {when(begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
 
 
 def _lasted(outage: Outage) -> str:
@@ -73,10 +86,10 @@ def _lasted(outage: Outage) -> str:
     return f"at least {lasted(outage.longest_ms)}" if outage.at_least else lasted(outage.longest_ms)
 
 
-def _lost_tiles(known: Figures) -> Iterator[Tile]:
+def _lost_tiles(material: Material, known: Figures) -> Iterator[Tile]:
     label, lost = "committed offsets lost", known.in_all
     if not known.lost:
-        clean = "; every election that the metadata log tells of was clean"
+        clean = f"{_in_its_time(material)}; every election that the metadata log tells of was clean"
         yield Tile(label + (clean if known.all_clean else ""), "0" if known.all_clean else "UNKNOWN")
         return
     if lost.unknown:
@@ -123,9 +136,14 @@ def _as_far(material: Material) -> str:
 
 
 def _none_in_trouble(material: Material) -> str:
-    if material.before is None or tells_of_all(material):
-        return "No partition was found in trouble"
-    return "In neither look was a partition in trouble"
+    told, looks = material.told, "the newest look" if material.before is None else "either look"
+    if told is None:
+        one = material.before is None
+        return "In the newest look no partition was in trouble" if one else "In neither look was a partition in trouble"
+    by = f"By the metadata log, {_span(told)}"
+    if told.elr_on:
+        return f"{by}, and in {looks}, no partition was in trouble"
+    return f"{by}, no partition was without a leader, and in {looks} none was in trouble"
 
 
 def _at(look: Look) -> str:
@@ -157,7 +175,8 @@ def _outage(material: Material, known: Figures) -> Iterator[str]:
     outage = known.outage
     if outage is not None:
         by = "by the controller's clock" if outage.by_log else "from one look to the other"
-        yield f"The longest time without a leader was {_lasted(outage)} ({named([outage.where], longest=60)}), {by}."
+        longest = "longest" if tells_of_all(material) else "longest known"
+        yield f"The {longest} time without a leader was {_lasted(outage)} ({named([outage.where], longest=60)}), {by}."
     elif not known.longest_is_known and known.without:
         many = count(len(known.without), "partition")
         least = "" if tells_of_all(material) else "At least "
@@ -177,10 +196,11 @@ def _lost(material: Material, known: Figures) -> str:
             if material.before is not None and not known.unseen:
                 told_by = "the two looks show no election that may have lost anything, and of other times nothing tells"
             return f"Whether anything was lost is UNKNOWN: {told_by}."
-        span = f"from {when(told.begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
+        span = _span(told)
         if known.all_clean:
             by = f"by the metadata log, {span}, all of them were clean"
-            return f"No election is known that lost anything committed: {by}."
+            others = "" if tells_of_all(material) else " Of other times it tells nothing."
+            return f"No election is known that lost anything committed: {by}.{others}"
         why = "not everything was seen"
         if not elr_is_on(material):
             why = "all were of members of the ISR, which without ELR proves nothing"
