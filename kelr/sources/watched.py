@@ -24,7 +24,7 @@ from kelr.model import (
 from kelr.model.described import Described
 from kelr.model.rows import Rows
 from kelr.sources.base import Source, silence_of
-from kelr.sources.survey import Filters, SurveyPage, survey
+from kelr.sources.survey import INTERNAL_TOPICS, Filters, SurveyPage, survey
 
 _UNSETTLED = Filters(unsettled=True)
 _GONE = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
@@ -60,11 +60,17 @@ class Looker:
         source.forget()
         cluster = source.cluster()
         followed = {at for at, one in before.partitions.items() if not one.settled} if before is not None else set()
+        known = before.topics if before is not None else frozenset()
         seen = _Seen(cluster, followed)
         filters = replace(_UNSETTLED, exclude_internal=self.exclude_internal)
         for page in survey(source, self.selection, filters=filters, as_told=True):
             seen.add(page)
-        missing = followed - seen.kept.keys()
+        # A list of all topics leaves out those that may not be read: only asked by name do brokers tell them from those
+        # that are not there.
+        vanished = known - seen.topics - seen.absent - seen.unread
+        for page in survey(source, self._named(vanished), filters=filters, as_told=True) if vanished else ():
+            seen.add(page)
+        missing = {at for at in followed - seen.kept.keys() if at.topic not in seen.absent | seen.unread}
         for page in survey(source, selection_of(missing), as_told=True) if missing else ():
             seen.add_settled(page)
         partitions = dict(self._watched(cluster, seen.kept.values()))
@@ -74,16 +80,32 @@ class Looker:
             else {at: before.partitions[at] for at in followed if at.topic in seen.unread and at not in partitions}
         )
         partitions |= kept
+        deleted = seen.absent & (known if before is None else known | before.deleted)
+        topics = (known & seen.unread) | seen.topics
         return Sight(
             taken_at_ms=begun_ms,
             cluster=cluster,
             brokers=_brokers(cluster, () if before is None else before.brokers),
             partitions=partitions,
             counts=seen.counts(partitions.values(), controller_silent=silence_of(source) is not None),
-            topic_errors=tuple(dict.fromkeys(seen.errors)),
+            topic_errors=tuple(one for one in dict.fromkeys(seen.errors) if one.topic not in deleted),
+            topics=topics - INTERNAL_TOPICS if self.exclude_internal else topics,
+            deleted=deleted,
             not_renewed=frozenset(kept),
             took_ms=self.clock_ms() - begun_ms,
             controller_silence=silence_of(source),
+        )
+
+    def _named(self, topics: Iterable[str]) -> Selection:
+        """What is selected of these topics."""
+        targets = self.selection.targets or (Target(glob="*"),)
+        return Selection(
+            tuple(
+                Target(topic=topic, partitions=target.partitions)
+                for topic in sorted(topics)
+                for target in targets
+                if target.matches_topic(topic)
+            )
         )
 
     def _watched(self, cluster: Cluster, rows: Iterable[Described]) -> Iterator[tuple[TopicPartition, Watched]]:
@@ -121,19 +143,21 @@ class _Seen:
         self.errors: list[TopicError] = []
         self._cluster = cluster
         self._followed = followed
-        self._topics = {at.topic for at in followed}
+        self.topics: set[str] = set()
+        self._followed_topics = {at.topic for at in followed}
         self._read = self._catching_up = 0
 
     def add(self, page: SurveyPage) -> None:
         """A page of what is unsettled: of what is healthy only what is followed is kept, all of it is counted."""
         self._read += page.read
+        self.topics.update(page.topics)
         self.errors.extend(page.topic_errors)
         if not isinstance(page.partitions, Rows):
             for row in page.partitions:
                 self._keep(row)
             return
         for run in page.partitions.runs:
-            follows = run.topic in self._topics
+            follows = run.topic in self._followed_topics
             for number, epoch, kind in zip(run.numbers, run.leader_epochs, run.kinds, strict=True):
                 healthy = kind.example.situation is Situation.HEALTHY
                 self._catching_up += healthy
@@ -159,6 +183,11 @@ class _Seen:
         """Topics of which it is not known how they stand now."""
         return frozenset(one.topic for one in self.errors if not one.absent and one.error not in _GONE)
 
+    @property
+    def absent(self) -> frozenset[str]:
+        """Topics that are not there."""
+        return frozenset(one.topic for one in self.errors if not one.absent and one.error in _GONE)
+
     def counts(self, watched: Iterable[Watched], *, controller_silent: bool) -> Counts:
         leaderless = unsafe = under = unknown = 0
         for one in watched:
@@ -169,7 +198,9 @@ class _Seen:
             unsafe += one.situation is Situation.UNDER_MIN_ISR
             unknown += one.situation is Situation.UNKNOWN or one.min_isr is None
             under += one.min_isr is not None and len(one.state.isr) < one.min_isr
-        return Counts(self._read, leaderless, unsafe, under, unknown, self._catching_up, controller_silent)
+        return Counts(
+            self._read, leaderless, unsafe, under, unknown, self._catching_up, controller_silent, len(self.unread)
+        )
 
 
 def _brokers(cluster: Cluster, known: Iterable[int]) -> Mapping[int, BrokerStatus]:

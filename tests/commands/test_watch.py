@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,8 @@ from kelr.commands.session import Settings, now_ms, resolve
 from kelr.commands.watch_screen import OrderJob
 from kelr.controller import Election, events
 from kelr.errors import AuthenticationError, ConnectError
-from kelr.model import PartitionState, TopicPartition
-from kelr.sources.base import Source
+from kelr.model import PartitionState, Selection, TopicError, TopicPartition
+from kelr.sources.base import Page, Source
 from kelr.view.watch.model import Order, Trouble, late
 from tests.commands.conftest import Kelr
 from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
@@ -25,6 +27,13 @@ Happening = Callable[[], None]
 TIME = r"\d\d:\d\d:\d\d"
 DAY_MS = 86_400_000
 WAITING = [f"orders:{number}: leader none, ISR - (waits for broker 1)" for number in range(4)]
+
+
+UNSEEN = (
+    "no partition was found; topics without DESCRIBE are not listed; check what this principal may read (kelr doctor"
+    " --acls watch)"
+)
+DENIED = "TOPIC_AUTHORIZATION_FAILED"
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +70,24 @@ def happen(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     return plan
 
 
+@pytest.fixture
+def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Topics without DESCRIBE: brokers leave them out of a list of all topics, and deny them by name."""
+    names: set[str] = set()
+    pages = SimulatedSource.pages
+
+    def seen(self: SimulatedSource, selection: Selection, **rest: Any) -> Iterator[Page]:
+        denied = tuple(TopicError(one, DENIED) for one in sorted(names.intersection(selection.topics)))
+        for page in pages(self, selection, **rest):
+            kept = tuple(one for one in page.partitions if one.topic not in names)
+            first = {topic: count for topic, count in page.first_partition_replicas.items() if topic not in names}
+            errors = tuple(one for one in page.topic_errors if one.topic not in names)
+            yield replace(page, partitions=kept, first_partition_replicas=first, topic_errors=(*errors, *denied))
+
+    monkeypatch.setattr(SimulatedSource, "pages", seen)
+    return names
+
+
 def nothing() -> None:
     """A look at which nothing has changed."""
 
@@ -93,13 +120,14 @@ def test_of_no_partition_it_is_not_said_that_it_is_healthy(
     assert "no partition was found to watch" in ran.err
     ran = kelr(*WATCH, target, "--for", "2s")
     assert ran.code == 0
-    begin, ended = lines(ran.out)
-    assert begin.endswith("2 of 3 brokers live; no partition was found; topics without DESCRIBE are not listed")
+    begin, unread, ended = lines(ran.out)
+    assert begin.endswith("2 of 3 brokers live; no partition was found")
+    assert unread == UNSEEN
     assert ended == "ended: the time is up"
     items = [json.loads(line) for line in kelr(*WATCH, target, "--for", "2s", "-o", "ndjson").out.splitlines()]
     assert [(one["leaderless"], one["unsafe"], one["under_min_isr"], one["read"]) for one in items] == [
         (None, None, None, 0)
-    ] * 2
+    ] * 3
 
 
 def test_it_ends_when_everything_is_healthy(kelr: Kelr, world: World, happen: Callable[..., None]) -> None:
@@ -338,6 +366,96 @@ def test_a_topic_that_is_deleted_and_one_that_is_unknown(kelr: Kelr, world: Worl
     none = kelr(*WATCH, "nope")
     assert none.code == 2
     assert "nope" in none.err
+
+
+ONE_UNREAD = "1 topic could not be described: steady; the principal needs DESCRIBE on these topics"
+ALL_READ = "every watched topic can be read now"
+
+
+@pytest.mark.parametrize("target", ["", "steady", "st*"])
+def test_a_healthy_topic_that_may_not_be_read_any_more_is_no_all_clear(
+    kelr: Kelr, world: World, happen: Callable[..., None], hidden: set[str], target: str
+) -> None:
+    """Also where it is deleted meanwhile, as nobody can tell."""
+
+    def deleted() -> None:
+        world.after(events.TopicDeleted("steady"))
+
+    happen(lambda: hidden.add("steady"), nothing, hidden.clear, lambda: hidden.add("steady"), deleted, nothing, ends)
+    ran = kelr(*WATCH, *target.split(), "-o", "ndjson")
+    assert ran.code == 130, ran.err
+    items = [json.loads(line) for line in ran.out.splitlines()]
+    told = [(one["what"], one["text"]) for one in items if one["what"] not in {"begin", "partition"}]
+    healthy = [("healthy", "nothing is leaderless or unsafe")] if target else []
+    assert told == [
+        *healthy,
+        ("not-read", ONE_UNREAD),
+        ("read-again", ALL_READ),
+        *healthy,
+        ("not-read", ONE_UNREAD),
+    ]
+    assert [(one["unsafe"], one["read"]) for one in items if one["what"] == "not-read"] == [
+        (None, 0 if target else 4)
+    ] * 2
+
+
+@pytest.mark.parametrize("targets", ["", "orders steady"])
+def test_until_healthy_does_not_end_while_a_topic_may_not_be_read(
+    kelr: Kelr, world: World, happen: Callable[..., None], hidden: set[str], targets: str
+) -> None:
+    def heals() -> None:
+        hidden.add("steady")
+        returns(world, 1, clean=True)
+        joins(world, 2)
+
+    happen(heals)
+    ran = kelr(*WATCH, *targets.split(), "--until-healthy", "--for", "2s")
+    assert (ran.code, lines(ran.out)[-1]) == (1, "ended: the time is up")
+    assert ONE_UNREAD in lines(ran.out)
+    assert "nothing is leaderless" not in ran.out
+    hidden.clear()
+    happen(lambda: joins(world, 3))
+    ran = kelr(*WATCH, *targets.split(), "--until-healthy", "--for", "60s")
+    assert (ran.code, lines(ran.out)[-1]) == (0, "ended: nothing is leaderless or unsafe")
+
+
+def test_nothing_that_is_left_to_read_is_no_all_clear(
+    kelr: Kelr, world: World, happen: Callable[..., None], hidden: set[str]
+) -> None:
+    happen(lambda: hidden.update(("orders", "steady")), ends)
+    ran = kelr(*WATCH)
+    assert lines(ran.out)[-1] == (
+        "2 topics could not be described: orders, steady; the principal needs DESCRIBE on these topics"
+    )
+    hidden.clear()
+    happen(lambda: world.after(events.TopicDeleted("steady")), nothing, ends)
+    ran = kelr(*WATCH, "steady")
+    assert lines(ran.out)[2:] == ["topic steady: not there any more", UNSEEN]
+
+
+def test_a_topic_that_is_deleted_is_no_alarm_for_ever(
+    kelr: Kelr, world: World, happen: Callable[..., None], hidden: set[str]
+) -> None:
+    """It is told as gone, and what is left is judged without it."""
+
+    def heals() -> None:
+        hidden.clear()
+        world.after(events.TopicDeleted("steady"))
+        returns(world, 1, clean=True)
+        joins(world, 2)
+        joins(world, 3)
+
+    happen(lambda: hidden.add("steady"), heals)
+    ran = kelr(*WATCH, "orders", "steady", "--until-healthy", "--for", "60s")
+    assert (ran.code, ran.err) == (0, "")
+    told = [one for one in lines(ran.out) if not one.startswith(("orders:", "broker "))]
+    assert told[1:] == [
+        ONE_UNREAD,
+        "topic steady: not there any more",
+        ALL_READ,
+        "nothing is leaderless or unsafe",
+        "ended: nothing is leaderless or unsafe",
+    ]
 
 
 def test_what_cannot_be_watched_is_refused(kelr: Kelr, snapshot_file: str) -> None:

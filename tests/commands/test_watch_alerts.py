@@ -18,15 +18,16 @@ import respx
 
 from kelr.alerts import SIGNATURE, Command, DeliveryError, signature
 from kelr.commands import watch_alerts
+from kelr.controller import events
 from kelr.errors import ConnectError
 from kelr.model import Snapshot
 from tests.commands.conftest import Kelr
-from tests.commands.test_watch import ends, fails, happen, joins, nothing, patient, world
+from tests.commands.test_watch import ends, fails, happen, hidden, joins, nothing, patient, world
 from tests.incident import INCIDENT
 from tests.recovery.simulated import SimulatedSource, World, returns
 from tests.view.test_schema import violations
 
-__all__ = ["happen", "patient", "world"]  # fixtures
+__all__ = ["happen", "hidden", "patient", "world"]  # fixtures
 
 WATCH = ("watch", "--interval", "0.1", "-b", "kafka-1:9092")
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +129,31 @@ def test_a_cluster_that_cannot_be_read_is_never_well(
         ("read-again", "unknown", None, None),
         ("controller-again", "healthy", 0, 1),
         ("healthy", "healthy", 0, 1),
+    ]
+
+
+def test_a_topic_that_may_not_be_read_is_never_well(
+    kelr: Kelr,
+    world: World,
+    happen: Callable[..., None],
+    hidden: set[str],
+    on_change: tuple[str, Callable[[], Documents]],
+) -> None:
+    command, documents = on_change
+
+    def deleted() -> None:
+        hidden.clear()
+        world.after(events.TopicDeleted("steady"))
+
+    happen(lambda: hidden.add("steady"), nothing, hidden.clear, deleted, nothing)
+    assert kelr(*WATCH, "st*", "--for", "2s", "--on-change", command).code == 0
+    assert [(one["what"], one["state"], one["unsafe"], one["read"]) for one in documents()] == [
+        ("healthy", "healthy", 0, 1),
+        ("not-read", "unknown", None, 0),
+        ("read-again", "healthy", 0, 1),
+        ("healthy", "healthy", 0, 1),
+        ("topic-deleted", "unknown", None, 0),
+        ("not-read", "unknown", None, 0),
     ]
 
 
@@ -252,7 +278,8 @@ def test_of_no_partition_nothing_is_counted(
     command, documents = on_change
     happen(lambda: returns(world, 1, clean=True), nothing)
     kelr(*WATCH, "ordres-*", "--for", "1s", "--on-change", command)
-    (broker,) = documents()
+    not_read, broker = documents()
+    assert (not_read["what"], not_read["state"]) == ("not-read", "unknown")
     assert (broker["what"], broker["state"]) == ("broker", "unknown")
     assert (broker["leaderless"], broker["unsafe"], broker["under_min_isr"], broker["read"]) == (None, None, None, 0)
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from kelr.controller import events
 from kelr.engine import decide
 from kelr.engine.watching import Sight
+from kelr.lab.simulated.world import Denied
 from kelr.model import Selection, Situation, Snapshot, Target, TopicError, TopicPartition
+from kelr.model.target import parse_target
 from kelr.protocol.messages import DescribeQuorumResponse, ListPartitionReassignmentsResponse
 from kelr.sources.base import Page, silence_of, take_snapshot
 from kelr.sources.connection import ConnectionSettings
@@ -123,6 +126,36 @@ def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_marked() -> None:
     assert second.counts.unsafe == 1
     third = look(INCIDENT, second)
     assert (third.not_renewed, third.topic_errors) == (frozenset(), ())
+
+
+@pytest.mark.parametrize("target", ["", "st*", "steady"])
+def test_a_healthy_topic_that_may_not_be_read_any_more_is_told_from_one_that_is_deleted(target: str) -> None:
+    selection = Selection((parse_target(target),) if target else ())
+    with incident("elr-4.3") as server:
+        server.world.running.ask(events.TopicCreated("steady", ((2, 3), (3, 2))))
+        hidden = Denied("topic", "DESCRIBE", "steady")
+        with LiveSource(ConnectionSettings.read(servers_of(server), timeout_s=20.0)) as source:
+            first = look(INCIDENT, source=source, selection=selection)
+            read = first.counts.read
+            assert ("steady" in first.topics, first.topic_errors) == (True, ())
+            server.world.denied.add(hidden)
+            second = look(INCIDENT, first, source=source, selection=selection)
+            assert second.topic_errors == (TopicError("steady", "TOPIC_AUTHORIZATION_FAILED"),)
+            assert (second.counts.read, second.counts.unread_topics) == (read - 2, 1)
+            assert second.counts.known("unsafe") is None
+            # It is asked for as long as it is away.
+            third = look(INCIDENT, second, source=source, selection=selection)
+            assert (third.topics, third.topic_errors) == (first.topics, second.topic_errors)
+            server.world.denied.discard(hidden)
+            fourth = look(INCIDENT, third, source=source, selection=selection)
+            assert (fourth.topics, fourth.topic_errors, fourth.counts) == (first.topics, (), first.counts)
+            server.world.running.ask(events.TopicDeleted("steady"))
+            fifth = look(INCIDENT, fourth, source=source, selection=selection)
+            assert (fifth.topics, fifth.topic_errors) == (first.topics - {"steady"}, ())
+            assert (fifth.deleted, fifth.counts.unread_topics) == ({"steady"}, 0)
+            sixth = look(INCIDENT, fifth, source=source, selection=selection)
+            assert sixth.topic_errors == ()
+            assert sixth.deleted == ({"steady"} if target == "steady" else frozenset())
 
 
 def test_a_broker_that_is_not_listed_any_more_has_a_status() -> None:

@@ -51,6 +51,8 @@ class Counts:
     """Healthy, and not all replicas in sync."""
     controller_silent: bool = False
     """No controller answered: brokers told what they knew last."""
+    unread_topics: int = 0
+    """Topics that are watched and could not be read."""
 
     @property
     def in_trouble(self) -> int:
@@ -59,11 +61,12 @@ class Counts:
 
     def known(self, figure: str) -> int | None:
         """One of these figures, by its name; None where it is 0 and nothing says that there are none: no partition was
-        found, as brokers leave out what the principal may not describe, no controller answered, or of some it is not
-        known whether they have min ISR."""
+        found, as brokers leave out what the principal may not describe, no controller answered, a topic could not be
+        read, or of some it is not known whether they have min ISR."""
         count = int(getattr(self, figure))
         judged = figure == "leaderless" or not self.not_known
-        return count if count or (self.read and not self.controller_silent and judged) else None
+        whole = self.read and not self.controller_silent and not self.unread_topics
+        return count if count or (whole and judged) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,10 @@ class Sight:
     partitions: Mapping[TopicPartition, Watched]
     counts: Counts = field(default_factory=Counts)
     topic_errors: tuple[TopicError, ...] = ()
+    topics: frozenset[str] = frozenset()
+    """Those that could be read in this look, or in an earlier one and not be read now."""
+    deleted: frozenset[str] = frozenset()
+    """Topics of earlier looks of which brokers say, asked by name, that they are not there."""
     not_renewed: frozenset[TopicPartition] = frozenset()
     """Partitions of topics that could not be read this time: they are as an earlier look saw them."""
     took_ms: int = 0

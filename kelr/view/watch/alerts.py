@@ -225,8 +225,8 @@ _COLUMNS: tuple[Column[Alert], ...] = (
     datum(
         "what",
         "string",
-        "partition, broker, recovery, not-read, read-again, no-controller (until controller-again everything may be out"
-        " of date), controller-again, unsaved, or healthy.",
+        "partition, broker, recovery, topic-deleted, not-read (the cluster, or some topics), read-again, no-controller"
+        " (until controller-again everything may be out of date), controller-again, unsaved, or healthy.",
     ),
     datum(
         "state",

@@ -22,8 +22,8 @@ class WatchLine:
 
     at_ms: int
     what: str
-    """``begin``, ``partition``, ``broker``, ``recovery``, ``not-read``, ``read-again``, ``no-controller``,
-    ``controller-again``, ``healthy`` or ``end``."""
+    """``begin``, ``partition``, ``broker``, ``recovery``, ``topic-deleted``, ``not-read``, ``read-again``,
+    ``no-controller``, ``controller-again``, ``healthy``, ``unsaved`` or ``end``."""
     name: str
     words: Text
     change: Change | None = None
@@ -73,9 +73,10 @@ def watch_view() -> View[WatchLine]:
             datum(
                 "what",
                 "string",
-                "begin, partition, broker, recovery, not-read, read-again, no-controller (what follows may be out of"
-                " date until controller-again), controller-again, healthy (nothing is leaderless or unsafe), unsaved"
-                " (by kelr's audit log, disks of brokers that are down may hold the only copy of records) or end.",
+                "begin, partition, broker, recovery, topic-deleted, not-read (the cluster, or some topics),"
+                " read-again, no-controller (what follows may be out of date until controller-again), controller-again,"
+                " healthy (nothing is leaderless or unsafe), unsaved (by kelr's audit log, disks of brokers that"
+                " are down may hold the only copy of records) or end.",
             ),
             datum("topic", "string?", "Topic name; null: it is not about a partition."),
             datum("partition", "integer?", "Partition number; null: it is not about one."),
@@ -95,8 +96,8 @@ def watch_view() -> View[WatchLine]:
             datum(
                 "leaderless",
                 "integer?",
-                "Partitions without a live leader in this look; null: not known, as no controller answers, or no"
-                " partition was found.",
+                "Partitions without a live leader in this look; null: not known, as no controller answers, no"
+                " partition was found, or some topics could not be read.",
                 _count("leaderless"),
             ),
             datum("unsafe", "integer?", "Partitions that are led and under min ISR; null as above.", _count("unsafe")),
@@ -139,7 +140,7 @@ def begin_lines(sight: Sight) -> Iterator[WatchLine]:
     words = (
         f"{day}, times are UTC: cluster {sight.cluster.cluster_id or '?'},"
         f" {'?' if counts.controller_silent else live} of {len(sight.brokers)} brokers live;"
-        f" {stands if counts.read else NOTHING_FOUND}"
+        f" {stands if counts.read else 'no partition was found'}"
     )
     yield WatchLine(sight.seen_ms, "begin", "", [Span(words)], counts=counts)
     found = [PartitionChange(at, None, one) for at, one in sorted(sight.partitions.items()) if one.in_trouble]
