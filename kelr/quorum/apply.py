@@ -91,9 +91,9 @@ def check_statement(plan: QuorumPlan, statement: Statement) -> None:
     unnamed = sorted(set(plan.missing) - set(statement.missing))
     if plan.verdict is not Verdict.PROVED and unnamed:
         raise RefusedError(
-            f"nothing changed: whether nodes {', '.join(map(str, unnamed))}, which were not read whole, hold more"
-            " records is UNKNOWN",
-            next_step=f"collect them; if they are lost for good, add --missing {','.join(map(str, plan.missing))}",
+            f"nothing changed: whether nodes {', '.join(map(str, unnamed))}, which were not read whole, or ran"
+            " meanwhile, hold more records is UNKNOWN",
+            next_step=f"stop and collect them; if they are lost for good: --missing {','.join(map(str, plan.missing))}",
             code="quorum-statement-missing",
         )
     _check_stale(plan, statement)

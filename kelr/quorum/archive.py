@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -17,6 +17,7 @@ from kelr.durable import whole_file
 from kelr.errors import BadInputError
 from kelr.quorum.copies import DiskReplica
 from kelr.recovery.json_file import STRICT, adapter, first_problem
+from kelr.sources.disk.files import is_locked
 from kelr.sources.metadata_log.pieces import FileBytes, Holder, RegionBytes
 
 FORMAT = "kelr-quorum"
@@ -127,7 +128,15 @@ def _written(archive: tarfile.TarFile, node: CollectedNode, files: Mapping[str, 
                 next_step="run kelr quorum collect again",
             ) from error
         found.append(CollectedFile(name, content.size_bytes, stream.digest.hexdigest()))
-    return replace(node, files=tuple(found))
+    # One that ran at the beginning or at the end may have written meanwhile.
+    locks = {node.running, is_running(map(Path, node.directories))}
+    return replace(node, files=tuple(found), running=True if True in locks else None if None in locks else False)
+
+
+def is_running(directories: Iterable[Path]) -> bool | None:
+    """Whether a process holds the lock of one of a node's directories; None: that cannot be told."""
+    locks = {is_locked(path) for path in directories}
+    return True if True in locks else None if None in locks else False
 
 
 def _member(name: str, size_bytes: int) -> tarfile.TarInfo:

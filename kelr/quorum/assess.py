@@ -19,7 +19,7 @@ class Verdict(StrEnum):
     """What is known of a copy's completeness."""
 
     PROVED = "proved"
-    """It holds every committed record: enough voters were read, and nothing contradicts it."""
+    """It holds every committed record: enough voters were read after they had stopped, and nothing contradicts it."""
     LOWER_BOUND = "lower-bound"
     """It holds all that the nodes that were read hold; those that were not read may hold more."""
     STALE = "stale"
@@ -51,7 +51,7 @@ class Matter(StrEnum):
     """Not lost: a majority has whole logs, and the disk of another voter is lost."""
     BEHIND = "behind"
     """A majority has whole logs that all lack what was committed, as when they were put back from an older copy: they
-    would elect a leader that lacks it."""
+    would elect a leader that lacks it. Those that ran may have been read before it was written."""
     UNKNOWN = "unknown"
     """No copy says who votes."""
 
@@ -132,6 +132,11 @@ class FoundVoter:
     """With its directory id and addresses; None with kraft.version 0."""
     running: bool | None = None
 
+    @property
+    def final(self) -> bool:
+        """Whether its log was read whole, and it had stopped: one that runs may have helped to commit more since."""
+        return self.state is VoterState.WHOLE and self.running is False
+
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
@@ -145,7 +150,8 @@ class Assessment:
     newest_epoch: int
     """The newest epoch that any directory names."""
     missing_voters: tuple[int, ...]
-    """Voters of which no whole log was read."""
+    """Voters that may hold more: of which no whole log was read, or that ran meanwhile and are enough to have committed
+    more without those."""
     missing_brokers: tuple[int, ...]
     """Registered brokers of which no metadata log, or no data directory, was read."""
 
@@ -166,9 +172,7 @@ def assess(copies: Sequence[MetadataCopy], disks: Sequence[BrokerDisk] = ()) -> 
     ordered = sorted(copies, key=lambda one: (one.broken is not None, one.history.begins_at, one.key))
     best = max(ordered, key=lambda one: one.position)
     voters = _voters(best, copies)
-    proof = enough_voters(
-        len(voters), sum(one.state is VoterState.WHOLE for one in voters), dynamic=best.image.kraft_version > 0
-    )
+    proof = enough_voters(len(voters), sum(one.final for one in voters), dynamic=best.image.kraft_version > 0)
     own = {one.node: one for one in reversed(ordered)}
     # Voters that lost what was committed prove nothing of what others hold.
     behind = _are_behind(best, voters, copies, disks, own)
@@ -183,7 +187,7 @@ def assess(copies: Sequence[MetadataCopy], disks: Sequence[BrokerDisk] = ()) -> 
         matter=_matter(voters, behind=behind),
         copies=assessed,
         newest_epoch=max(one.newest_epoch for one in copies),
-        missing_voters=tuple(one.node for one in voters if one.state is not VoterState.WHOLE),
+        missing_voters=tuple(_missing(voters)),
         missing_brokers=tuple(sorted(one for one in best.image.brokers if one not in read or one not in held)),
     )
 
@@ -199,6 +203,13 @@ def enough_voters(voters: int, read: int, *, dynamic: bool) -> bool:
     if not read or unread >= _majority(voters):
         return False
     return not dynamic or (unread + 1 < _majority(voters + 1) and unread < max(1, _majority(voters - 1)))
+
+
+def _missing(voters: Sequence[FoundVoter]) -> Iterator[int]:
+    whole = sum(one.state is VoterState.WHOLE for one in voters)
+    for one in voters:
+        if one.state is not VoterState.WHOLE or (whole >= _majority(len(voters)) and not one.final):
+            yield one.node
 
 
 def _majority(voters: int) -> int:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kelr.errors import BadInputError, UsageError
-from kelr.quorum.archive import LOG_DIRECTORY, CollectedNode
+from kelr.quorum.archive import LOG_DIRECTORY, CollectedNode, is_running
 from kelr.quorum.copies import DiskReplica
 from kelr.sources.base import Progress
 from kelr.sources.disk import read_log_directories
-from kelr.sources.disk.files import GarbledError, MetaProperties, is_locked, read_meta_properties, read_small
+from kelr.sources.disk.files import GarbledError, MetaProperties, read_meta_properties, read_small
 from kelr.sources.disk.names import LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA, Kind
 from kelr.sources.metadata_log.pieces import FileBytes, Holder, is_piece
 
@@ -69,7 +69,7 @@ def _collected(
     ordered = sorted(found.directories, key=lambda one: not (one[0] / LOG_DIRECTORY).is_dir())
     first, properties = ordered[0]
     began_ms = clock_ms()
-    running = _running([path for path, _ in ordered])
+    running = is_running(path for path, _ in ordered)
     files = _files(first)
     disk = read_log_directories(
         [path for path, _ in ordered], checksums=False, broker=node, progress=progress, clock_ms=clock_ms
@@ -93,11 +93,6 @@ def _collected(
         problems=disk.warnings,
     )
     return collected, files
-
-
-def _running(paths: Sequence[Path]) -> bool | None:
-    locks = {is_locked(path) for path in paths}
-    return True if True in locks else None if None in locks else False
 
 
 class _AsItIsNow:

@@ -35,6 +35,7 @@ _STATES = {
     VoterState.EMPTY: "formatted, and holds nothing",
     VoterState.BROKEN: "log damaged",
 }
+_RAN = {True: "it ran: what it wrote since is not in it", None: "whether it ran meanwhile is not known"}
 
 
 # What was collected.
@@ -172,7 +173,7 @@ def copies_view() -> View[_Row]:
             ),
             Fact("voters", "object[]", "Each voter: node, state, directory_id, endpoints, running."),
             Fact("newest_epoch", "integer", "The newest epoch in any directory."),
-            Fact("missing_voters", "integer[]", "Voters of which no whole log was read."),
+            Fact("missing_voters", "integer[]", "Voters that may hold more: not read whole, or running meanwhile."),
             Fact("missing_brokers", "integer[]", "Registered brokers not read whole: metadata log and data."),
         ),
     )
@@ -289,6 +290,8 @@ def _head(found: Assessment) -> Iterator[tuple[str, Text]]:
     for voter in found.voters:
         if voter.state is not VoterState.WHOLE:
             yield "", plain(f"Voter {voter.node}: {_STATES[voter.state]}.")
+        elif not voter.final:
+            yield "", plain(f"Voter {voter.node}: {_STATES[voter.state]}, and {_RAN[voter.running]}.")
 
 
 def _matter(found: Assessment) -> Text:
@@ -299,6 +302,10 @@ def _matter(found: Assessment) -> Text:
     if found.matter is Matter.LOST:
         needed = f"; {count // 2 + 1} are needed to elect a controller."
         return [*styled("LOST", Style.BAD), *plain(f": {logs} among those read{needed}")]
+    if found.matter is Matter.BEHIND and not all(one.final for one in found.voters if one.state is VoterState.WHOLE):
+        lacked = ", and when they were read they lacked records that another copy holds"
+        stop = "If they did not catch up since, they lead without these records: stop them, and collect again."
+        return [*styled("UNKNOWN", Style.NOTICE), *plain(f": {logs}{lacked}. {stop}")]
     if found.matter is Matter.BEHIND:
         lack = ", and all of these lack committed records. Do not start them: they would lead without these records."
         return [*styled("LOST", Style.BAD), *plain(f": {logs}{lack}")]
@@ -315,19 +322,22 @@ _NOT_LOST = {
 }
 
 
+def _voters(nodes: Sequence[int]) -> str:
+    return f"{agree(len(nodes), 'voter', 'voters')} {joined(nodes)}"
+
+
 def _completeness(found: Assessment) -> str:
     best, read = found.best, sorted({one.copy.node for one in found.copies})
-    missing = (
-        [f"{agree(len(found.missing_voters), 'voter', 'voters')} {joined(found.missing_voters)}"]
-        if found.missing_voters
-        else []
-    )
+    ran = [one.node for one in found.voters if one.state is VoterState.WHOLE and not one.final]
+    voters = [one.node for one in found.voters if one.state is not VoterState.WHOLE]
+    missing = [_voters(voters)] if voters else []
     missing += [brokers(found.missing_brokers)] if found.missing_brokers else []
     if best.verdict is Verdict.PROVED:
-        return "It holds all that was committed before any voter was read: enough were read, nothing contradicts it."
+        return "It holds all that was committed: enough voters had stopped and were read, nothing contradicts it."
     if best.verdict is Verdict.STALE:
         return "It lacks records, or two controllers led at once; see below."
     unread = f"; not read whole: {joined(missing)}" if missing else ""
+    unread += f"; not known to have stopped when read: {_voters(ran)}" if ran else ""
     nodes, hold = agree(len(read), "node", "nodes"), agree(len(read), "holds", "hold")
     return f"It holds all that {nodes} {joined(read)} {hold}{unread}. Whether others hold more is UNKNOWN."
 

@@ -105,9 +105,13 @@ def _told(plan: QuorumPlan) -> Iterator[tuple[str, Text]]:
     if plan.verdict is Verdict.STALE:
         yield "Loss", [*styled("STALE", Style.BAD), *plain(f": {_lacks(plan)}")]
     elif plan.verdict is Verdict.PROVED:
-        yield "Loss", plain("None: the copy holds all that was committed before any voter was read.")
+        yield "Loss", plain("None: the copy holds all that was committed; enough voters had stopped and were read.")
     else:
-        nodes = f"nodes {joined(plan.missing)} were not read whole" if plan.missing else "not every node was read"
+        nodes = (
+            f"nodes {joined(plan.missing)} were not read whole, or ran meanwhile"
+            if plan.missing
+            else "not every node was read"
+        )
         yield "Loss", [*styled("UNKNOWN", Style.NOTICE), *plain(f": {nodes}, and may hold more metadata.")]
     yield "", plain(f"It knows {holds}.")
     alone = f"which leads alone above epoch {plan.epoch}"

@@ -106,10 +106,25 @@ def test_a_quorum_that_is_not_lost(kelr: Kelr) -> None:
         "Quorum  not lost: 2 of 3 voters have a whole log, a majority. Not enough of them\n"
         "        run: start them. Kafka then elects a controller by itself.\n"
         "Best    node 1 (h:b), offset 10 of epoch 2: proved\n"
-        "        It holds all that was committed before any voter was read: enough were\n"
+        "        It holds all that was committed: enough voters had stopped and were\n"
         "        read, nothing contradicts it.\n"
         "        Voter 102: not read.\n"
     )
+
+
+def test_a_copy_that_was_read_while_its_controller_ran_proves_nothing(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began to run while its bytes were read: what it and the voter that was not read commit is in no copy."""
+    write_node(Path("d"), 101, WHOLE)
+    monkeypatch.setattr("kelr.quorum.archive.is_locked", lambda path: path.name == "d" and Path("all").exists())
+    Path("all").touch()
+    kelr("quorum", "collect", "all", "--overwrite", "--node-dir", "c", "--node-dir", "b", "--node-dir", "d")
+    out = kelr("quorum", "explain", "all").out
+    assert "Best    node 1 (h:b), offset 10 of epoch 2: lower bound\n" in out
+    assert "Voter 101: log read whole, and it ran: what it wrote since is not in it.\n" in out
+    words = " ".join(out.split())
+    assert "not read whole: voter 102; not known to have stopped when read: voter 101. Whether others hold" in words
 
 
 def test_a_majority_whose_logs_are_contradicted_is_not_told_to_start(kelr: Kelr) -> None:
@@ -152,8 +167,8 @@ def test_a_plan_says_what_it_makes_and_what_follows(planned: str, tmp_path: Path
     assert head.splitlines()[:5] == [
         f"Plan    {plan_id}, saved in plan.json. Nothing changed.",
         "Copy    node 1 (h:b), offset 10 of epoch 2",
-        "Loss    UNKNOWN: nodes 101 and 102 were not read whole, and may hold more",
-        "        metadata.",
+        "Loss    UNKNOWN: nodes 101 and 102 were not read whole, or ran meanwhile, and",
+        "        may hold more metadata.",
         "It knows 2 topics, 2 partitions.",
     ]
     assert steps.splitlines()[:4] == [

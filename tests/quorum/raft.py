@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from kelr.model import EpochEnd, ReplicaLog
@@ -64,6 +64,8 @@ class Quorum:
         self.leader: int | None = None
         self.committed: list[Entry] = []
         self.removed: set[int] = set()
+        self.stopped: set[int] = set()
+        """Voters that take part in nothing any more."""
 
     def play(self, steps: int) -> None:
         choices = [self._elect, self._append, self._append, self._replicate, self._replicate, self._fetch, self._apply]
@@ -85,10 +87,10 @@ class Quorum:
         node = self.random.choice(list(self.voters))
         candidate = self.voters[node]
         voting = self.voting(candidate.log)
-        if node not in voting:
+        if node not in voting or node in self.stopped:
             return
         epoch = max(one.epoch for one in self.voters.values()) + 1
-        asked = [one for one in self.voters if self.random.random() < 0.7 or one == node]
+        asked = [one for one in self.voters if one not in self.stopped and (self.random.random() < 0.7 or one == node)]
         granted = [
             one for one in asked if one in voting and _position(self.voters[one].log) <= _position(candidate.log)
         ]
@@ -134,7 +136,7 @@ class Quorum:
 
     def _leading(self) -> Voter | None:
         """The leader, if nobody was elected since."""
-        if self.leader is None or self.leader not in self.voters:
+        if self.leader is None or self.leader not in self.voters or self.leader in self.stopped:
             return None
         leads = self.voters[self.leader]
         return leads if leads.log and leads.log[-1].epoch == leads.epoch else None
@@ -156,8 +158,13 @@ class Quorum:
         leads = self._leading()
         if leads is None:
             return
-        for voter in self.voters.values():
-            if voter is not leads and voter.epoch <= leads.epoch and self.random.random() < 0.6:
+        for node, voter in self.voters.items():
+            if (
+                voter is not leads
+                and node not in self.stopped
+                and voter.epoch <= leads.epoch
+                and self.random.random() < 0.6
+            ):
                 voter.epoch = leads.epoch
                 voter.log = _followed(voter.log, leads.log, self.random)
         self._commit(leads)
@@ -207,10 +214,15 @@ class Quorum:
     # What is collected of it.
 
     def copies(self) -> Iterator[MetadataCopy]:
-        for node, voter in self.voters.items():
-            yield self.copy(node, voter.directory, voter.log, voter.epoch)
-        for node, broker in self.brokers.items():
-            yield self.copy(node, id_of(node), broker.log, broker.epoch)
+        """All of one moment, after which nobody writes."""
+        for node in (*self.voters, *self.brokers):
+            yield replace(self.copy_of(node), running=False)
+
+    def copy_of(self, node: int) -> MetadataCopy:
+        if node in self.brokers:
+            return self.copy(node, id_of(node), self.brokers[node].log, self.brokers[node].epoch)
+        voter = self.voters[node]
+        return replace(self.copy(node, voter.directory, voter.log, voter.epoch), running=node not in self.stopped)
 
     def copy(self, node: int, directory: str, log: list[Entry], epoch: int) -> MetadataCopy:
         begins_at = self.random.randrange(len(log)) if len(log) > 3 and self.random.random() < 0.2 else 0

@@ -281,7 +281,7 @@ def test_beside_a_stale_copy_no_broker_may_have_run_when_it_was_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for answer in (True, None):
-        monkeypatch.setattr("kelr.quorum.collect.is_locked", lambda _path, answer=answer: answer)
+        monkeypatch.setattr("kelr.quorum.archive.is_locked", lambda _path, answer=answer: answer)
         with pytest.raises(RefusedError, match="broker 1 ran when it was collected"):
             planned(tmp_path / str(answer), STALE)
 
