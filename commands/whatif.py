@@ -8,7 +8,7 @@ import typer
 
 from kelr.commands import complete
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
-from kelr.commands.topic_errors import topics_failed
+from kelr.commands.topic_errors import fail_unseen, topics_failed
 from kelr.errors import ExitCode
 
 app = typer.Typer(add_completion=False)
@@ -129,7 +129,7 @@ All = Annotated[bool, typer.Option("--all", help="Show all, however many.")]
 @app.command(
     **on_cluster(
         {
-            ExitCode.FOUND: "--check: it is not safe, or not known to be",
+            ExitCode.FOUND: "no partition was seen; --check: it is not safe, or not known to be",
             ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
             ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
             ExitCode.PARTLY_DONE: "some of the topics could not be described",
@@ -199,3 +199,4 @@ def whatif(
         raise typer.Exit(ExitCode.FOUND)
     if found.errors:
         raise topics_failed(found.errors, some_worked=found.read > 0, source=session.source())
+    fail_unseen(seen=found.read > 0)
