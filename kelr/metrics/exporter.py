@@ -118,15 +118,22 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
         "1 if no controller answered: every figure is then what brokers knew last; 0: one did, or it is not known.",
         seen.controller_silence is not None,
     )
-    yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)
+    yield one(
+        "kelr_partitions",
+        "Partitions that were read; brokers do not list those that this principal may not describe.",
+        seen.partitions,
+    )
     yield one(
         "kelr_leaderless_partitions",
-        "Partitions that this principal may describe, without a leader or whose recorded leader is not live; NaN, not"
-        " 0, where none was seen, or not all of them could be judged.",
+        "Partitions that were read, without a leader or whose recorded leader is not live; NaN, not 0, where none was"
+        " read, a listed topic could not be described, or no controller answered.",
         _known(seen, seen.leaderless),
     )
     situations = gauge(
-        "kelr_situation_partitions", "Partitions in each situation; every partition is in exactly one.", ("situation",)
+        "kelr_situation_partitions",
+        "Partitions in each situation; each that was read is in exactly one. NaN, not 0, where"
+        " kelr_leaderless_partitions would be; healthy is never NaN.",
+        ("situation",),
     )
     for situation, count in seen.situations.items():
         situations.add_metric([situation], count if situation is Situation.HEALTHY else _known(seen, count))
@@ -137,7 +144,11 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     for figure, count in seen.unknown.items():
         unknown.add_metric([figure], count)
     yield unknown
-    yield one("kelr_undescribed_topics", "Topics that could not be described.", seen.topic_errors)
+    yield one(
+        "kelr_undescribed_topics",
+        "Listed topics that could not be described; brokers do not list those that this principal may not describe.",
+        seen.topic_errors,
+    )
 
 
 def _known(seen: Seen, count: int, figure: str = "") -> float:
@@ -158,7 +169,8 @@ def _troubles(seen: Seen) -> Iterator[Metric]:
     yield waits
     topics = gauge(
         "kelr_topic_trouble_partitions",
-        "Partitions of a topic that are not healthy, by situation; healthy topics have no series.",
+        "Partitions of a topic that are not healthy, by situation; healthy topics have no series, nor have those that"
+        " kelr_series_left_out counts.",
         ("topic", "situation"),
     )
     for topic, situation, count in seen.topics:
@@ -166,7 +178,8 @@ def _troubles(seen: Seen) -> Iterator[Metric]:
     yield topics
     partitions = gauge(
         "kelr_partition_trouble",
-        "1 for each partition that is not healthy, with its situation; healthy ones have no series.",
+        "1 for each partition that is not healthy, with its situation; healthy ones have no series, nor have those that"
+        " kelr_series_left_out counts.",
         ("topic", "partition", "situation"),
     )
     for topic, partition, situation in seen.listed:
@@ -186,12 +199,14 @@ def _of_the_kip(seen: Seen) -> Iterator[Metric]:
     """KIP-966's names, which no release of Kafka serves. Recoveries that have ended only the controller counts."""
     yield one(
         "kafka_controller_global_under_min_isr_partition_count",
-        "KIP-966, computed by kelr: partitions with fewer in sync than min ISR, with or without a leader.",
+        "KIP-966, computed by kelr: partitions with fewer in sync than min ISR, with or without a leader; NaN, not 0,"
+        " where not all are known.",
         _known(seen, seen.under_min_isr, "global_under_min_isr"),
     )
     yield one(
         "kafka_controller_manual_leader_election_required_partition_count",
-        "KIP-966, computed by kelr: partitions that get no leader until an operator elects one.",
+        "KIP-966, computed by kelr: partitions that get no leader until an operator elects one; NaN, not 0, where not"
+        " all are known.",
         _known(seen, seen.needs_operator, "manual_leader_election_required"),
     )
     # A part of them says nothing, so it is all or NaN.
@@ -210,7 +225,7 @@ def _of_the_kip(seen: Seen) -> Iterator[Metric]:
     if seen.in_recovery is not None:
         yield one(
             "kafka_controller_unclean_recovery_partitions_count",
-            "KIP-966, computed by kelr: partitions under unclean recovery.",
+            "KIP-966, computed by kelr: partitions under unclean recovery; NaN, not 0, where not all are known.",
             _known(seen, seen.in_recovery, "unclean_recovery"),
         )
 

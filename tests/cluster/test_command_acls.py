@@ -434,8 +434,10 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (_T, AclOperation.DESCRIBE_CONFIGS): "it is not known whether kelr's at_min_isr",
     },
     "metrics export": {
-        (_T, AclOperation.DESCRIBE): "kelr_partitions Partitions that this principal may describe. # TYPE"
-        " kelr_partitions gauge kelr_partitions 0.0",
+        (
+            _T,
+            AclOperation.DESCRIBE,
+        ): "this principal may not describe. # TYPE kelr_partitions gauge kelr_partitions 0.0",
         (_T, AclOperation.DESCRIBE_CONFIGS): 'kelr_unknown_partitions{figure="global_under_min_isr"}',
     },
     "doctor": {

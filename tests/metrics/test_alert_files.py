@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 import yaml
 
 from kelr.metrics.exporter import BoardCollector
-from kelr.model import BrokerStatus, Situation
-from tests.metrics.test_exporter import board
+from kelr.model import BrokerStatus, PartitionState, Situation, Snapshot, TopicConfig, TopicError
+from tests.incident import INCIDENT
+from tests.metrics.test_exporter import Samples, board, collected, seen
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "docs" / "alerts"
@@ -128,6 +130,44 @@ def test_an_exporter_that_moved_wakes_nobody() -> None:
     assert re.findall(r"\[(\w+)\]", looking_back[0]["expr"]) == ["1h"]
 
 
+LED = PartitionState("orders", 0, 2, 5, (2, 3), (2, 3), (), ())
+HEALTHY = replace(INCIDENT, partitions=(LED,))
+
+
+def one_otherwise(**changes: Any) -> Snapshot:
+    """Its partition otherwise, and its min ISR not known."""
+    unread = {"orders": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED")}
+    return replace(HEALTHY, partitions=(replace(LED, **changes),), configs=unread)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "holds"),
+    [
+        (HEALTHY, [False, False, False, False]),
+        # Min ISR cannot be read: of a partition with a replica out of sync, and of one without a leader.
+        (one_otherwise(isr=(2,)), [True, False, False, True]),
+        (one_otherwise(leader=None, isr=(), elr=(3,)), [False, False, False, True]),
+        (replace(HEALTHY, topic_errors=(TopicError("x", "UNKNOWN_SERVER_ERROR"),)), [False, True, False, False]),
+        (replace(HEALTHY, partitions=()), [False, False, True, False]),
+    ],
+)
+def test_what_kelr_cannot_tell_is_told(snapshot: Snapshot, holds: list[bool]) -> None:
+    (rule,) = (one for one in rules() if one["alert"] == "KelrCannotTell")
+    found = collected(board(seen=seen(snapshot)))
+    assert [holds_anywhere(one, found) for one in rule["expr"].split(" or ")] == holds
+
+
+def holds_anywhere(term: str, found: Samples) -> bool:
+    """Whether any series fulfils one comparison."""
+    parts = re.fullmatch(r"(?:max by \(\w+\) )?\(?(\w+)(?:\{(\w+)=\"(.*)\"\})?\)? (>|==) 0", term.strip())
+    assert parts is not None, term
+    name, label, text, sign = parts.groups()
+    values = [
+        one for (series, labels), one in found.items() if series == name and (not label or (label, text) in labels)
+    ]
+    return any(one > 0 if sign == ">" else one == 0 for one in values)
+
+
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 def test_promtool_takes_the_rules_and_the_expressions(tmp_path: Path) -> None:
     assert PROMTOOL is not None
@@ -151,7 +191,17 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         'kelr_controller_silent{instance="a"}': "0 0 1x5 0x13",
         "kelr_leaderless_partitions": "0 0 7x18",
         'kelr_broker_awaited_partitions{broker="1"}': "7x20",
+        'kelr_partitions{instance="none"}': "0x20",
+        'kelr_partitions{instance="all"}': "7x20",
+        'kelr_undescribed_topics{instance="all"}': "0x20",
+        'kelr_unknown_partitions{instance="all",figure="electable_replicas"}': "0x20",
+        'kelr_unknown_partitions{instance="isr",figure="electable_replicas"}': "0x20",
+        'kelr_unknown_partitions{instance="isr",figure="global_under_min_isr"}': "2x20",
+        'kelr_undescribed_topics{instance="topics"}': "1x20",
+        'kelr_situation_partitions{instance="elr",situation="unknown"}': "3x20",
+        'kelr_situation_partitions{instance="all",situation="unknown"}': "0x20",
     }
+    warning = {"severity": "warning"}
     fires = {
         ("KafkaPartitionsWithoutLeader", "2m"): [],
         ("KafkaPartitionsWithoutLeader", "4m"): [{}],
@@ -162,10 +212,15 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         ("KelrDown", "5m"): [],
         ("KelrExporterGone", "5m"): [],
         # Prometheus shows a series for five minutes after it ended; the alert waits for two.
-        ("KelrExporterGone", "18m"): [{"instance": "b", "severity": "warning"}],
+        ("KelrExporterGone", "18m"): [{"instance": "b", **warning}],
         # It may have moved: nobody is woken up, and it is over after an hour.
         ("KelrDown", "18m"): [],
         ("KelrExporterGone", "75m"): [],
+        ("KelrCannotTell", "9m"): [],
+        ("KelrCannotTell", "11m"): [
+            {"instance": "elr", "situation": "unknown", **warning},
+            *({"instance": one, **warning} for one in ("isr", "none", "topics")),
+        ],
     }
     critical = {"severity": "critical"}
     tests = [
