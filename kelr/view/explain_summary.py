@@ -221,12 +221,10 @@ class Summary:
 
     def _before(self, columns: int, plan: str, doubt: str) -> Iterator[Text]:
         """What comes before any broker starts: what to save, whose disks to read, and who stays down."""
-        if doubt:
-            yield from _indented(doubt, columns)
         if self._to_save:
             where, away = count(self._to_save, "partition"), sorted(self._saved_first)
             when = f" before {brokers(away)} {agree(len(away), 'starts', 'start')}" if away else ""
-            why = "a return may truncate them, or a disk hold the only copy"
+            why = "a return may truncate them, or a disk may hold the only copy"
             yield from _indented(f"First save records of {where}{when}: {why}. The plan has the commands:", columns)
             yield [Span("    "), Span(plan, Style.COMMAND)]
         crashed = sorted(self._crashed - self._read_while_down)
@@ -242,6 +240,8 @@ class Summary:
             )
         for broker in sorted(self._down):
             yield from self._kept_down(broker, columns)
+        if doubt:
+            yield from _indented(doubt, columns)
 
     def _order(self, columns: int) -> Iterator[Text]:
         """Brokers to start: those first that return leaders for which clients of all topics wait, then whoever returns

@@ -65,12 +65,8 @@ SUMMARY = """\
 Broker 1 is unreachable.
 
 Before any broker starts:
-  Not known: whether 1 partition (orders:0) was elected cleanly; if not, the
-  disk of broker 1 may hold the only copy of records: kelr explain on one says
-  how to save them first. A metadata log tells (--bootstrap-controller
-  HOST:PORT).
   First save records of 2 partitions before broker 1 starts: a return may
-  truncate them, or a disk hold the only copy. The plan has the commands:
+  truncate them, or a disk may hold the only copy. The plan has the commands:
     kelr recover plan -b kafka:9092
   If broker 1's machine crashed, read its disk first: Kafka may elect a worse
   log then.
@@ -78,6 +74,10 @@ Before any broker starts:
   Keep 4 down   Kafka elects it on 1 partition even if its log was cut.
                 Read its disk first:
                 kelr recover collect --log-dir DIRECTORY --out broker-4.kelr
+  Not known: whether 1 partition (orders:0) was elected cleanly; if not, the
+  disk of broker 1 may hold the only copy of records: kelr explain on one says
+  how to save them first. A metadata log tells (--bootstrap-controller
+  HOST:PORT).
 
 Then start in this order; run kelr explain after each:
   1. broker 1     returns leaders to up to 1 partition
