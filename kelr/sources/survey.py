@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any
@@ -84,7 +84,7 @@ class SurveyPage:
     """How many of them no filter could judge, because ELR or min ISR is not known."""
     cut_at: TopicPartition | None = None
     """Set on the last page where `limit` ended the reading: the first partition that was not looked at."""
-    topics: Collection[str] = ()
+    topics: Set[str] = frozenset()
     """The topics that it held or began, before the filters: those of all pages are the topics that could be read."""
 
 
@@ -131,7 +131,7 @@ def survey(
             else:
                 described = [_judged(state, cluster, configs[state.topic]) for state in page.partitions]
                 result = _filtered(page, described, wanted, cluster, left)
-            yield replace(result, topics={**one.topics, **dict.fromkeys(page.first_partition_replicas)})
+            yield replace(result, topics=one.topics.keys() | page.first_partition_replicas.keys())
             if result.cut_at is not None:
                 return
             left = None if left is None else left - len(result.partitions)

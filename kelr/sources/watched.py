@@ -61,7 +61,7 @@ class Looker:
         cluster = source.cluster()
         followed = {at for at, one in before.partitions.items() if not one.settled} if before is not None else set()
         known = before.topics if before is not None else frozenset()
-        seen = _Seen(cluster, followed)
+        seen = _Seen(cluster, followed, INTERNAL_TOPICS if self.exclude_internal else frozenset())
         filters = replace(_UNSETTLED, exclude_internal=self.exclude_internal)
         for page in survey(source, self.selection, filters=filters, as_told=True):
             seen.add(page)
@@ -81,7 +81,6 @@ class Looker:
         )
         partitions |= kept
         deleted = seen.absent & (known if before is None else known | before.deleted)
-        topics = (known & seen.unread) | seen.topics
         return Sight(
             taken_at_ms=begun_ms,
             cluster=cluster,
@@ -89,7 +88,7 @@ class Looker:
             partitions=partitions,
             counts=seen.counts(partitions.values(), controller_silent=silence_of(source) is not None),
             topic_errors=tuple(one for one in dict.fromkeys(seen.errors) if one.topic not in deleted),
-            topics=topics - INTERNAL_TOPICS if self.exclude_internal else topics,
+            topics=(known & seen.unread) | seen.topics,
             deleted=deleted,
             not_renewed=frozenset(kept),
             took_ms=self.clock_ms() - begun_ms,
@@ -136,21 +135,26 @@ class Looker:
 
 
 class _Seen:
-    """What the pages of one look held."""
+    """What the pages of one look held.
 
-    def __init__(self, cluster: Cluster, followed: Collection[TopicPartition]) -> None:
+    Args:
+        left_out: topics that are not watched.
+    """
+
+    def __init__(self, cluster: Cluster, followed: Collection[TopicPartition], left_out: frozenset[str]) -> None:
         self.kept: dict[TopicPartition, Described] = {}
         self.errors: list[TopicError] = []
         self._cluster = cluster
         self._followed = followed
         self.topics: set[str] = set()
+        self._left_out = left_out
         self._followed_topics = {at.topic for at in followed}
         self._read = self._catching_up = 0
 
     def add(self, page: SurveyPage) -> None:
         """A page of what is unsettled: of what is healthy only what is followed is kept, all of it is counted."""
         self._read += page.read
-        self.topics.update(page.topics)
+        self.topics.update(page.topics - self._left_out)
         self.errors.extend(page.topic_errors)
         if not isinstance(page.partitions, Rows):
             for row in page.partitions:
@@ -198,9 +202,8 @@ class _Seen:
             unsafe += one.situation is Situation.UNDER_MIN_ISR
             unknown += one.situation is Situation.UNKNOWN or one.min_isr is None
             under += one.min_isr is not None and len(one.state.isr) < one.min_isr
-        return Counts(
-            self._read, leaderless, unsafe, under, unknown, self._catching_up, controller_silent, len(self.unread)
-        )
+        read = self._read if self.topics else 0
+        return Counts(read, leaderless, unsafe, under, unknown, self._catching_up, controller_silent, len(self.unread))
 
 
 def _brokers(cluster: Cluster, known: Iterable[int]) -> Mapping[int, BrokerStatus]:

@@ -158,6 +158,15 @@ def test_a_healthy_topic_that_may_not_be_read_any_more_is_told_from_one_that_is_
             assert sixth.deleted == ({"steady"} if target == "steady" else frozenset())
 
 
+def test_of_internal_topics_alone_nothing_is_said_where_they_are_left_out() -> None:
+    """Brokers do not list the others to a principal that may not describe them."""
+    offsets = replace(PARTITIONS[0], topic="__consumer_offsets", isr=(1, 2, 3))
+    alone = MemorySource(replace(INCIDENT, partitions=(offsets,)))
+    counts = Looker(Selection(), lambda: NOW_MS, exclude_internal=True).look(alone).counts
+    assert (counts.read, counts.known("leaderless")) == (0, None)
+    assert look(INCIDENT, source=alone).counts.read == 1
+
+
 def test_a_broker_that_is_not_listed_any_more_has_a_status() -> None:
     first = look(INCIDENT)
     fewer = replace(INCIDENT, cluster=replace(CLUSTER, brokers=CLUSTER.brokers[1:]))
