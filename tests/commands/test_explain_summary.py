@@ -59,8 +59,9 @@ def led(**changes: object) -> PartitionState:
 
 def test_a_disk_with_unsaved_records_is_saved_before_others_have_its_broker_started(summed: Summed) -> None:
     out = summed((led(recovering=True), UNREAD), (leaderless((2, 3, 4), isr=(4,)), UNREAD), down=4, elr=False)
-    first = "First save records of 1 partition before broker 4 starts: a return may truncate them, or a disk may hold the"
-    assert f"Before any broker starts: {first} only copy. The plan has the commands: kelr recover plan -b" in out
+    first = "First save records of 1 partition before broker 4 starts: a return may truncate them, or a disk may"
+    only = "hold the only copy. The plan has the commands: kelr recover plan -b"
+    assert f"Before any broker starts: {first} {only}" in out
     assert out.index("First save") < out.index("Then start in this order; run kelr explain after each: 1. broker 4")
     assert "as above, start 4" in out
 
