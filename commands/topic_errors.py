@@ -47,7 +47,9 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool, source: So
     if failed:
         return PartlyDoneError(
             f"{what} ({', '.join(failed)})",
-            next_step="ask again; the broker's log may say why",
+            next_step="check the names, and that the principal has DESCRIBE on these topics"
+            if all("AUTHORIZATION" in error for error in failed)
+            else "ask again; the broker's log may say why",
             code="some-topics-unread",
         )
     meant = _meant(errors, source) or "check the spelling;"

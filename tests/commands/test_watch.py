@@ -419,6 +419,18 @@ def test_until_healthy_does_not_end_while_a_topic_may_not_be_read(
     assert (ran.code, lines(ran.out)[-1]) == (0, "ended: nothing is leaderless or unsafe")
 
 
+def test_what_to_do_about_a_name_that_is_wrong_beside_one_that_is_denied(
+    kelr: Kelr, happen: Callable[..., None], hidden: set[str]
+) -> None:
+    happen(lambda: hidden.add("steady"), ends)
+    ran = kelr(*WATCH, "orders:0", "steady", "typo")
+    assert [one for one in lines(ran.out) if "could not be described" in one] == [
+        "1 topic could not be described: typo; check the spelling; `kelr describe` without a target lists every topic",
+        f"2 topics could not be described: steady, typo ({DENIED}); check the names, and that the principal has"
+        " DESCRIBE on these topics",
+    ]
+
+
 def test_nothing_that_is_left_to_read_is_no_all_clear(
     kelr: Kelr, world: World, happen: Callable[..., None], hidden: set[str]
 ) -> None:
