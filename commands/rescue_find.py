@@ -22,7 +22,7 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
-from kelr.rescue.choose import KAFKA_CUTS_OFF, Choice, Limits, Wanted, choose, deleted_on_purpose, nothing_to_save
+from kelr.rescue.choose import Choice, Limits, Wanted, choose, deleted_on_purpose, nothing_to_save, wanted_of
 from kelr.rescue.dump import held_on_disk
 from kelr.sources.base import Source
 from kelr.sources.collected import CollectedSource, Merged, collection_of_disk
@@ -168,18 +168,10 @@ def _compared_on_disks(
         state = _state(found[comparable[0] if comparable else elect], elect, *comparable)
         why = f"replica {elect}, which is to lead, lacks these"
         wanted = tuple(
-            Wanted(
-                state,
-                one.replica,
-                one.from_offset,
-                end,
-                why if one.replica != elect else KAFKA_CUTS_OFF,
-                logs.ranked[one.replica],
-                lacked_by=elect,
-            )
+            wanted_of(state, logs, one, elect, why=why, limits=limits)
             for one in rescue_from(logs, state.replicas, elect)
             if limits.replicas is None or one.replica in limits.replicas
-            if (end := limits.until(one.to_offset)) > one.from_offset
+            if limits.until(one.to_offset) > one.from_offset
         )
         note = "" if wanted else nothing_to_save(elect)
         deleted = deleted_on_purpose(logs, state.replicas, elect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
 from kelr.engine.alike import Alike, DecisionCache
@@ -18,6 +18,7 @@ from kelr.model import (
     PartitionState,
     RecordedElection,
     RecoveryQuorum,
+    ReplicaLog,
     SavedLog,
     Snapshot,
     TopicConfig,
@@ -250,7 +251,10 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: Dec
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
     by_topic = rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy)
     by_controller = controller_min_isr(config.min_insync_replicas, first)
-    logs = rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(address, ())])
+    answers = [verified(answer, cluster) for answer in snapshot.logs.get(address, ())]
+    if config.remote_storage:  # what is before a disk's first segment is there
+        answers = [replace(one, start_by_name=False) if isinstance(one, ReplicaLog) else one for one in answers]
+    logs = rank_logs(state, answers)
     return Case(
         state=state,
         cluster=cluster,

@@ -289,13 +289,25 @@ class KnownLogs:
         """`missing` of the ranked logs of two replicas, without what was deleted on purpose (`deleted_below`)."""
         return records_of(self.ranked[holder], self._missing_from(holder, lacking), below)
 
-    def perhaps_missing(self, holder: int, lacking: int) -> frozenset[tuple[int, int, int]]:
+    def perhaps_missing(
+        self, holder: int, lacking: int, *, shown_only: bool = False
+    ) -> frozenset[tuple[int, int, int]]:
         """What `missing` leaves out although it may be missing: records above the holder's high watermark, of which
-        the other one, or the log that was deleted, shows no epoch any more."""
-        log, same = self.ranked[holder], self._same(holder, lacking)
+        the other one, or the log that was deleted, shows no epoch any more; and records before the other one's start,
+        of which the name of a segment alone tells.
+
+        Args:
+            shown_only: also such records below that high watermark: what was committed may be lost by now.
+        """
+        log, same, end = self.ranked[holder], self._same(holder, lacking), self._missing_from(holder, lacking)
         shown = same.end if same is not None and same.shown else 0
-        sure = max(shown, self.deleted_below(holder, shown_only=True), log.high_watermark or 0)
-        return records_of(log, sure, self._missing_from(holder, lacking))
+        deleted = self.deleted_below(holder, shown_only=True)
+        sure = max(shown, deleted, 0 if shown_only else log.high_watermark or 0)
+        other = self.ranked[lacking]
+        begins = other.log_start if other.local_start is None else other.local_start
+        first = max(deleted, log.local_start or 0)
+        before = records_of(log, first, min(begins or 0, end)) if other.start_by_name else frozenset()
+        return records_of(log, sure, end) | before
 
     def _missing_from(self, holder: int, lacking: int) -> int:
         same = self._same(holder, lacking)
@@ -330,6 +342,7 @@ class KnownLogs:
             min(other.log_start, agreed.end)
             for other in self.ranked.values()
             if other.log_start is not None and other.log_start > own and other.replica != replica
+            if not other.start_by_name or other.local_start is not None
             for agreed in [self._same(replica, other.replica)]
             if agreed is not None and (agreed.shown or not shown_only)
         ]

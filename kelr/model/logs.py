@@ -76,6 +76,9 @@ class ReplicaLog:
     remote_end: int | None = None
     """Where what this broker knows to be in remote storage ends (exclusive). None: it knows of nothing there, also as
     long as nobody leads __remote_log_metadata; or nobody asked."""
+    start_by_name: bool = False
+    """Where its disk begins is told by the name of its first segment, and by no checkpoint: what was before may have
+    been deleted on purpose, be in remote storage, or be missing from a copy of that disk."""
 
     @property
     def held_end(self) -> int:

@@ -45,6 +45,8 @@ class Wanted:
     """Where what is lost begins, where `from_offset` is earlier than that; else None."""
     lacked_by: int | None = None
     """The replica whose log lacks these, compared with it."""
+    perhaps_held_by: int | None = None
+    """The one whose log begins behind these, so that whether it held them is not known."""
     tiered: bool | None = None
     """Whether the topic has remote storage; None where its config is not known."""
     directory: str = ""
@@ -201,16 +203,10 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
         return Choice(state, (), f"{brokers(sorted(limits.replicas or ()))} {holds} no replica of it", leader=leader)
     stable = logs.heard[leader].last_stable_offset
     wanted = tuple(
-        Wanted(
-            state,
-            step.replica,
-            step.from_offset,
-            limits.until(step.to_offset),
-            why if step.replica != leader else KAFKA_CUTS_OFF,
-            logs.heard[step.replica],
-            compacted,
+        replace(
+            wanted_of(state, logs, step, leader, why=why, limits=limits),
+            compacted=compacted,
             open_since=stable if stable is not None and stable < step.from_offset else None,
-            lacked_by=leader,
         )
         for step in rescue_from(logs, named, leader)
         if step.from_offset < limits.until(step.to_offset)
@@ -244,13 +240,30 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
     )
 
 
+def wanted_of(
+    state: PartitionState, logs: KnownLogs, step: RescueStep, leader: int, *, why: str, limits: Limits
+) -> Wanted:
+    """What a step of `rescue_from` saves."""
+    named = step.replica, step.from_offset, limits.until(step.to_offset)
+    if step.replica == leader:
+        return Wanted(state, *named, KAFKA_CUTS_OFF, logs.heard[step.replica], lacked_by=leader)
+    if logs.agreement(step.replica, leader) is not None:
+        perhaps = logs.perhaps_missing(step.replica, leader, shown_only=True)
+        if any(start < step.to_offset and end > step.from_offset for _, start, end in perhaps):
+            why = f"the log of replica {leader} begins behind some of these: whether it held them is not known"
+            return Wanted(state, *named, why, logs.heard[step.replica], perhaps_held_by=leader)
+    return Wanted(state, *named, why, logs.heard[step.replica], lacked_by=leader)
+
+
 def deleted_on_purpose(logs: KnownLogs, replicas: Iterable[int], leader: int) -> int:
     """Offsets that these logs still hold and the leader's lacks, and that DeleteRecords or retention took from another
     replica that held the same: nobody was to read them any more."""
     others = [one for one in replicas if one != leader and one in logs.ranked]
     others = [one for one in others if logs.agreement(one, leader) is not None]
     held = {part for one in others for part in missing(logs.ranked[one], logs.ranked[leader])}
-    return count_distinct(held) - count_distinct(part for one in others for part in logs.missing(one, leader))
+    saved = {part for one in others for part in logs.missing(one, leader)}
+    saved |= {part for one in others for part in logs.perhaps_missing(one, leader, shown_only=True)}
+    return count_distinct(held | saved) - count_distinct(saved)
 
 
 def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:

@@ -107,6 +107,7 @@ def _described(one: Wanted, how: str, now_ms: int) -> SavedTail:
         read_at_ms=log.read_at_ms or now_ms,
         lost_from=one.lost_from,
         lacked_by=one.lacked_by,
+        perhaps_held_by=one.perhaps_held_by,
     )
 
 

@@ -231,7 +231,7 @@ class Judge:
     def _held(survivors: Survivors, tail: SavedTail, leader_epoch: int, offset: int) -> bool | None:
         """Whether the leader's log held this record before it began behind it: by its epochs, or as the two logs were
         compared when the record was saved."""
-        held = survivors.held(leader_epoch, offset)
+        held = None if tail.perhaps_held_by == survivors.leader else survivors.held(leader_epoch, offset)
         if held is None and tail.lacked_by == survivors.leader:
             return offset < (tail.from_offset if tail.lost_from is None else tail.lost_from)
         return held

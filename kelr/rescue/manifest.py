@@ -100,6 +100,8 @@ class SavedTail:
     beginning of the oldest transaction whose end the leader lacks. None: at `from_offset`."""
     lacked_by: int | None = None
     """The replica whose log lacked these records when they were saved; None: they were compared with none."""
+    perhaps_held_by: int | None = None
+    """The replica whose log began behind them then, without showing whether it had held them."""
 
     @property
     def address(self) -> TopicPartition:

@@ -199,6 +199,7 @@ class LogLine(_Line):
     current_leader_epoch: Int32 | None = None
     high_watermark: Offset | None = None
     log_start: Offset | None = None
+    start_by_name: bool = False
     local_start: Offset | None = None
     remote_end: Offset | None = None
     lineage: tuple[tuple[Int32, Offset], ...] | None = None

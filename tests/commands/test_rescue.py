@@ -227,6 +227,28 @@ def test_disks_are_compared_with_the_one_that_is_to_lead_also_without_a_cluster(
     assert [line.split()[1] for line in ran.out.splitlines()[1:]] == ["1", "2"]
 
 
+@pytest.mark.parametrize("epochs", [None, "0\n2\n4 0\n5 8\n"])
+def test_a_copy_of_a_disk_without_its_first_segments_deleted_nothing(
+    kelr: Kelr, disk: Path, tmp_path: Path, epochs: str | None
+) -> None:
+    """It was "nothing to save", and broker 2's start deletes offsets 0 to 5 everywhere."""
+    copied = tmp_path / "copied"
+    (copied / "orders-0").mkdir(parents=True)
+    (copied / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=2\n")
+    (copied / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
+    if epochs is not None:
+        (copied / "orders-0" / "leader-epoch-checkpoint").write_text(epochs)
+    segment = batch(6, 2, epoch=4).data + batch(8, 2, epoch=5).data
+    (copied / "orders-0" / f"{6:020}.log").write_bytes(segment)
+    assert kelr("recover", "collect", "--log-dir", str(copied), "--out", "two.kelr").code == 0
+    here = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--elect", "2", "--overwrite", "--out")
+    for second in (("--log-dir", str(copied)), ("--logs", "two.kelr")):
+        ran = kelr(*here, "x.kelr-rescue", *second)
+        assert ran.code == 0, ran.err
+        (row,) = [line.split()[:6] for line in ran.out.splitlines()[1:]]
+        assert row == ["orders:0", "1", "log", "directory", "0", "6"]
+
+
 def test_a_collection_tells_where_the_log_that_is_to_lead_ends(kelr: Kelr, disk: Path, longer: Path) -> None:
     assert kelr("recover", "collect", "--log-dir", str(disk), "--out", "broker-1.kelr").code == 0
     here = ("rescue", "dump", "orders:0", "--log-dir", str(longer), "--logs", "broker-1.kelr")

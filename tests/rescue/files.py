@@ -27,6 +27,7 @@ def tail(
     compacted: bool | None = False,
     lacked_by: int | None = None,
     lost_from: int | None = None,
+    perhaps_held_by: int | None = None,
 ) -> tuple[Wanted, TailSource]:
     """A tail to save, whose log gives these pieces."""
     wanted = Wanted(
@@ -39,6 +40,7 @@ def tail(
         compacted,
         lacked_by=lacked_by,
         lost_from=lost_from,
+        perhaps_held_by=perhaps_held_by,
     )
     return wanted, TailSource("Fetch", lambda _start, _end: pieces)
 

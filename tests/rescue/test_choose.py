@@ -207,6 +207,37 @@ def test_what_was_deleted_on_purpose_is_not_saved_and_counted_apart() -> None:
     assert chosen(elect=2).deleted == 0
 
 
+def test_the_name_of_a_first_segment_tells_of_no_deletion() -> None:
+    """The copy of a disk may lack the segments before it: what others hold of them was not saved."""
+    disk = log(1, (4, 50), source="log directory", current_leader_epoch=None)
+    copied = log(2, (4, 40), start=30, start_by_name=True, source="log directory")
+    found = chosen(logs=(disk, copied, log(3, (4, 20))), elect=3)
+    assert (ranges(found), found.deleted, found.wanted[0].lacked_by) == ([(1, 20, 50)], 0, 3)
+    found = chosen(logs=(log(1, (4, 40)), copied, UNHEARD_3), elect=2)
+    (one,) = found.wanted
+    assert (ranges(found), found.deleted) == ([(1, 0, 30)], 0)
+    assert (one.lacked_by, one.perhaps_held_by) == (None, 2)
+    assert one.why == "the log of replica 2 begins behind some of these: whether it held them is not known"
+    # With remote storage it is there that it begins; without, Kafka begins it at its first segment.
+    there = replace(copied, log_start=0, local_start=30)
+    config = replace(CONFIG, remote_storage=True)
+    for known, saved in ((CONFIG, [(1, 0, 30)]), (config, [])):
+        assert ranges(chosen(logs=(log(1, (4, 40)), there, UNHEARD_3), elect=2, config=known)) == saved
+
+
+def test_what_the_leaders_log_begins_behind_and_never_showed_to_hold_is_saved() -> None:
+    """It was "nothing to save": deletion from the leader's log proves nothing of another one's records."""
+    led = partition(leader=2, isr=(2, 3), elr=(), last_known_elr=())
+    lost = log(1, (4, 50), source="log directory", current_leader_epoch=None)
+    leader = log(2, (6, 200), start=100)
+    found = chosen(state=led, logs=(lost, leader, replace(leader, replica=3)))
+    assert (ranges(found), found.deleted, found.failed) == ([(1, 0, 50)], 0, False)
+    assert (found.wanted[0].lacked_by, found.wanted[0].perhaps_held_by) == (None, 2)
+    # It shows that it held them.
+    leader = log(2, (4, 120), (6, 200), start=100)
+    assert ranges(chosen(state=led, logs=(lost, leader, replace(leader, replica=3)))) == []
+
+
 def test_a_disk_counts_like_a_broker() -> None:
     disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
     assert ranges(chosen(logs=(disk, *LOGS[1:]), elect=2)) == [(1, 40, 55), (3, 30, 35)]

@@ -100,6 +100,14 @@ def test_what_was_deleted_on_purpose_since_is_not_brought_back(
     ]
 
 
+def test_what_the_leader_did_not_show_to_hold_when_it_was_saved_is_not_known_to_be_deleted(verdicts: Verdicts) -> None:
+    """Its disk may have been a copy without its first segments: its epochs prove nothing of them."""
+    judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Origins())
+    for replica, below in ((2, Verdict.UNKNOWN), (3, Verdict.DELETED)):
+        told = verdicts(judge, [batch(19, 2, epoch=5)], perhaps_held_by=replica)
+        assert told == [(19, below), (20, Verdict.SURVIVES)]
+
+
 def test_what_is_saved_for_the_sake_of_its_transaction_was_in_the_leaders_log(verdicts: Verdicts) -> None:
     judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Origins())
     told = verdicts(judge, [batch(17, 3, epoch=4)], lacked_by=2, lost_from=18)

@@ -240,6 +240,27 @@ def test_the_log_starts_at_its_first_segment_or_at_the_checkpoint_whichever_is_l
     assert (log.log_start, log.lineage) == (110, (EpochEnd(0, 120), EpochEnd(2, 130)))
 
 
+@pytest.mark.parametrize(
+    ("saved", "epochs", "by_name"),
+    [
+        (None, (), True),
+        (100, (), False),
+        (None, ((0, 100), (2, 120)), False),
+        # Those of what is gone are still there: remote storage has it, or nobody.
+        (None, ((0, 0), (2, 120)), True),
+        (100, ((0, 0), (2, 120)), False),
+    ],
+)
+def test_only_a_checkpoint_tells_that_kafka_moved_the_start(
+    disk: Disk, saved: int | None, epochs: Sequence[tuple[int, int]], by_name: bool
+) -> None:
+    replica = disk.filled(base=100)
+    replica.epochs(*epochs)
+    if saved is not None:
+        disk.checkpoint("log-start-offset-checkpoint", {"orders-0": saved})
+    assert heard(disk).start_by_name is by_name
+
+
 def _remote(disk: Disk, *runs: Run, epochs: Sequence[tuple[int, int]] = ((0, 0), (1, 40))) -> None:
     """A log of which all before offset 90 is in remote storage alone."""
     replica = disk.replica("orders-0")

@@ -76,6 +76,7 @@ replica_logs = st.builds(
     log_start=st.none() | offsets,
     local_start=st.none() | offsets,
     remote_end=st.none() | offsets,
+    start_by_name=st.booleans(),
     lineage=st.none() | st.lists(st.builds(EpochEnd, ids, offsets), max_size=3).map(tuple),
     broker_epoch=st.none() | offsets,
     source=texts.filter(bool),

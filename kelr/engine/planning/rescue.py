@@ -27,8 +27,9 @@ def rescue_of(subject: Subject, elect: int) -> tuple[RescueStep, ...]:
 
 
 def rescue_from(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:
-    """`rescue_of`, of logs that were heard of these replicas."""
-    return _steps(logs, replicas, _lost(logs, replicas, elect))
+    """`rescue_of`, of logs that were heard of these replicas, with what the elected one deleted, or never held: of
+    that its log shows nothing any more."""
+    return _steps(logs, replicas, _lost(logs, replicas, elect, shown_only=True))
 
 
 def rescue_from_unread(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:
@@ -77,16 +78,15 @@ def reachable(logs: KnownLogs, replica: int) -> bool:
     return log is not None and log.source != LOG_DIRECTORY and not log.is_earlier
 
 
-def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, Parts]:
-    """What each other replica holds and the elected one does not, and what its own disk holds that Kafka deletes."""
+def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int, *, shown_only: bool = False) -> dict[int, Parts]:
+    """What each other replica holds and the elected one does not, or perhaps not (`KnownLogs.perhaps_missing`), and
+    what its own disk holds that Kafka deletes."""
     if elect not in logs.ranked:
         return {}
-    found = {
-        one: _cut_off(logs, one, elect)
-        | (logs.missing(one, elect) if logs.agreement(one, elect) is not None else frozenset())
-        for one in replicas
-        if one in logs.ranked
-    }
+    found = {one: _cut_off(logs, one, elect) for one in replicas if one in logs.ranked}
+    for one in found:
+        if one != elect and logs.agreement(one, elect) is not None:
+            found[one] |= logs.missing(one, elect) | logs.perhaps_missing(one, elect, shown_only=shown_only)
     return {other: parts for other, parts in found.items() if parts}
 
 

@@ -462,6 +462,7 @@ class PartitionDirectory:
         checkpoints = around.checkpoints
         checkpointed_start = (checkpoints.log_starts or {}).get(self.address, 0)
         local_start, remote = max(checkpointed_start, self.log_start or 0), self._remote(epochs)
+        begins = next((start for _, start in epochs.entries), 0)
         ending = self._ending(around, epochs)
         if self.swapped:
             notes.append("a compaction was interrupted while it put segments in place; Kafka finishes it at its start")
@@ -495,6 +496,8 @@ class PartitionDirectory:
             last_epoch=last_epoch if last_epoch is not None else epochs.latest,
             high_watermark=self._high_watermark(checkpoints, local_start, log_end, notes, ending.cut_off),
             log_start=log_start,
+            # Where Kafka has moved the start to, its checkpoint of epochs begins, too (LeaderEpochFileCache).
+            start_by_name=local_start > checkpointed_start and local_start != begins,
             lineage=epochs.lineage(log_end) if around.lineage and told else None,
             broker_epoch=around.broker_epoch,
             source=SOURCE,

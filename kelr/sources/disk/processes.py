@@ -191,6 +191,7 @@ def _told_of(log: DiskLog) -> Told:
             answer.last_epoch,
             answer.high_watermark,
             answer.log_start,
+            answer.start_by_name,
             None if lineage is None else tuple((one.epoch, one.end_offset) for one in lineage),
             answer.broker_epoch,
             answer.local_start,
@@ -206,13 +207,15 @@ def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
     if len(said) == 2:
         answer: ReplicaLog | LogUnavailable = LogUnavailable(broker, LogUnavailableReason(said[0]), said[1], read_at_ms)
     else:
-        log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch, local_start, cut_off, holes = said
+        log_end, last_epoch, high_watermark, log_start, by_name, lineage, *rest = said
+        broker_epoch, local_start, cut_off, holes = rest
         answer = ReplicaLog(
             replica=broker,
             log_end=log_end,
             last_epoch=last_epoch,
             high_watermark=high_watermark,
             log_start=log_start,
+            start_by_name=by_name,
             lineage=None if lineage is None else tuple(EpochEnd(epoch, end) for epoch, end in lineage),
             broker_epoch=broker_epoch,
             source=SOURCE,
