@@ -406,6 +406,7 @@ def _told(one: Produced, *, begun: bool) -> str:
 def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None:
     """Raises PartlyDoneError, or NotAuthorizedError, where partitions did not get all of their records."""
     failed = [one for one in produced if one.error]
+    unknown = never_known(plan.partitions)
     said = [*skips_in_words(plan.skipped), *dict.fromkeys(one.error for one in failed if not one.sent)]
     broken = [one for one in failed if one.sent]
     if broken:
@@ -414,11 +415,10 @@ def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None
         if all("AUTHORIZATION" in one.error for one in failed) and not any(one.confirmed for one in produced):
             raise NotAuthorizedError(text, next_step="the principal needs WRITE on the topic")
         said.insert(0, text)
-    unknown = never_known(plan.partitions)
     if said:
         # People have the command already that says how to mend it.
         people = output.format.for_people
-        text = "; ".join(said)
+        text = "; ".join([*said, *filter(None, [unknown])])
         raise PartlyDoneError(f"{text}; {_GO_ON}" if people else text, next_step=None if people else _GO_ON)
     if unknown:
         raise PartlyDoneError(unknown)

@@ -129,7 +129,7 @@ def on_disks(
             choices += _whole_logs(found, limits)
         else:
             choices += _compared_on_disks(address, found, elect, merged, limits)
-    if not choices:
+    if not choices and not any(disk.unused for disk in disks):
         raise UsageError("the log directories hold none of these partitions", next_step="name others")
     return Found(choices, next(iter(cluster_ids), None), plan_id=plan_id)
 
@@ -149,11 +149,13 @@ def _compared_on_disks(
     logs = KnownLogs({log.replica: log for log in of_topic if isinstance(log, ReplicaLog)})
     if elect not in logs.ranked:
         running = own is None and any(isinstance(log.answer, ReplicaLog) for log in read)
+        unranked = elect in found and not running
         why = "was read while its broker ran, and is not believed" if running else "was not read"
+        why = "cannot be compared with any" if unranked else why
         text = f"the log of replica {elect}, which is to lead, {why}: all that the disks hold is saved"
         return [
             replace(noted, failed=noted.failed or running)
-            for noted in (_with_note(choice, text) for choice in _whole_logs(others, limits))
+            for noted in (_with_note(choice, text) for choice in _whole_logs(found if unranked else others, limits))
         ]
     comparable = [
         broker

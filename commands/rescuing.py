@@ -54,9 +54,11 @@ from kelr.view.rescue import TailRow, dump_view
 from kelr.view.styled import Style, plain, styled
 
 _MOST_NOTES = 20
-_READ_THE_DISKS = (
-    f"on the broker's host: kelr recover collect --log-dir {DIRECTORY} --out FILE; then the same command with --logs"
-    " FILE. Or name what to save: --from-replica and --from-offset, one partition at a time"
+_OTHER_WAYS = (
+    f"once the broker is down, the same command on its host with --log-dir {DIRECTORY} saves what its disk holds."
+    f" Where only that log's end is to be known: kelr recover collect --log-dir {DIRECTORY} --out FILE there, then"
+    " --logs FILE here. --elect BROKER says who is to lead; --from-replica and --from-offset say what to save, one"
+    " partition at a time"
 )
 
 
@@ -153,10 +155,13 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
             _remember(session, saved, found)
     asked = [disk for disk in disks if options.replicas is None or disk.broker in options.replicas]
     unread = [directory for disk in asked for directory in disk.unreadable]
-    aside = [one for disk in asked for one in disk.unused]
-    for left_aside in aside:
+    aside = [(one, one.address in disk.logs) for disk in asked for one in disk.unused]
+    for left_aside, beside_it in aside:
         text = f"not saved: {printable(left_aside.path)} ({left_aside.kind}, not the replica itself)"
-        notes.append((left_aside.address, text, False))
+        if not beside_it:
+            name = f"{left_aside.address.topic}-{left_aside.address.partition}"
+            text += f"; to save it, name a copy of that log directory with this one renamed to {name}"
+        notes.append((left_aside.address, text, not beside_it))
     is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes) and not unread
     left: list[Rescue] = []
     if options.plan is not None and found.source is not None:
@@ -407,7 +412,7 @@ def _end(
         more = f"; {', '.join(targets_of(others))} for other reasons, each named above" if others else ""
         raise PartlyDoneError(
             f"not all that is to be saved is known: {', '.join(targets_of(names))}: {why}{more}",
-            next_step=_READ_THE_DISKS,
+            next_step=_OTHER_WAYS,
         )
     if unread:
         raise PartlyDoneError(

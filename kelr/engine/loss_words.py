@@ -59,14 +59,17 @@ def maybe_cut(replicas: Sequence[int]) -> str:
 
 
 def gone_in_words(ranges: Sequence[tuple[int, int]], unheard: Sequence[int] = ()) -> str:
-    """``offsets 101..162 were committed and are on no log: they are lost whichever replica is elected``.
+    """``offsets 101..162 were committed and are on no log that Kafka keeps: ...``.
+
+    It does not keep what is beyond a damaged batch (`ReplicaLog.cut_off`), which the disk still holds.
 
     Args:
         unheard: replicas whose logs were not read: they may still hold them.
     """
     count = sum(last - first + 1 for first, last in ranges)
     were, are, they = agree(count, "was", "were"), agree(count, "is", "are"), agree(count, "it is", "they are")
-    where = "no log that was read" if unheard else f"no log: {they} lost whichever replica is elected"
+    kept = "no log that Kafka keeps"
+    where = f"{kept}, of those that were read" if unheard else f"{kept}: {they} lost whichever replica is elected"
     return f"{offsets_in_words(ranges)} {were} committed and {are} on {where}"
 
 
@@ -95,7 +98,7 @@ def certainty_in_words(loss: Loss) -> str:
         return loss.reason
     why = [not_read(loss.unheard)] if loss.unheard else []
     why += [f"{brokers(loss.lost_data)} lost committed data"] if loss.lost_data else []
-    why += [f"{offsets_in_words(loss.gone_ranges)} on no log"] if loss.gone_ranges else []
+    why += [f"{offsets_in_words(loss.gone_ranges)} on no log that Kafka keeps"] if loss.gone_ranges else []
     why = why or [maybe_cut(loss.may_have_lost) or loss.reason]
     return f"UNKNOWN: {'; '.join(why)}"
 

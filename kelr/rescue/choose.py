@@ -166,7 +166,10 @@ def _doubtful(subject: Subject, doubt: LogUnavailable, limits: Limits, compacted
     said = f"broker {leader}: {doubt.detail}; it counts as not read, so all that the others hold is saved"
     return replace(
         choice,
-        wanted=tuple(replace(one, why=why, lacked_by=None) for one in choice.wanted),
+        wanted=tuple(
+            replace(one, why=one.why if one.replica == leader else why, lacked_by=None, perhaps_held_by=None)
+            for one in choice.wanted
+        ),
         note=f"{said}; {choice.note}" if choice.note else said,
         failed=True,
     )

@@ -227,6 +227,21 @@ def test_disks_are_compared_with_the_one_that_is_to_lead_also_without_a_cluster(
     assert [line.split()[1] for line in ran.out.splitlines()[1:]] == ["1", "2"]
 
 
+def test_what_can_be_read_of_the_one_that_is_to_lead_is_saved_where_it_cannot_be_compared(
+    kelr: Kelr, disk: Path, longer: Path
+) -> None:
+    """Only the others' was."""
+    first = disk / "orders-0" / f"{0:020}.log"
+    first.write_bytes(batch(0, 2, epoch=4).data + batch(2, 2, epoch=4).data[:-3] + b"xyz")
+    both = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--log-dir", str(longer))
+    ran = kelr(*both, "--elect", "1", "--out", "one.kelr-rescue")
+    assert ran.code == 7
+    assert [line.split()[1] for line in ran.out.splitlines()[1:]] == ["1", "2"]
+    said = " ".join(ran.err.split())
+    assert "the log of replica 1, which is to lead, cannot be compared with any: all that the disks hold is" in said
+    assert "Kafka would not load this log" in said
+
+
 @pytest.mark.parametrize("epochs", [None, "0\n2\n4 0\n5 8\n"])
 def test_a_copy_of_a_disk_without_its_first_segments_deleted_nothing(
     kelr: Kelr, disk: Path, tmp_path: Path, epochs: str | None
@@ -377,7 +392,7 @@ def test_a_dump_that_cannot_tell_all_says_itself_what_where_and_what_next(
         " read while its broker ran, and is not believed"
     )
     assert err[-1].startswith(
-        "  fix: on the broker's host: kelr recover collect --log-dir DIRECTORY --out FILE; then the same command"
+        "  fix: once the broker is down, the same command on its host with --log-dir DIRECTORY saves what"
     )
     # Said once: not in a note as well.
     assert kelr(*both, "--out", "two.kelr-rescue").err.count("is not believed") == 1
@@ -486,6 +501,22 @@ def test_directories_of_the_partition_that_are_not_the_replica_are_named(kelr: K
     for suffix, kind in (("future", "future"), ("stray", "stray"), ("delete", "deleted")):
         assert f"-{suffix} ({kind}, not the replica itself)" in said
     assert "all that could be read is saved" in said
+
+
+@pytest.mark.parametrize("kind", ["future", "stray", "delete"])
+@pytest.mark.parametrize("elect", [(), ("--elect", "2")])
+def test_a_partition_of_which_a_disk_has_only_such_directories_is_not_saved(
+    kelr: Kelr, disk: Path, elect: tuple[str, ...], kind: str
+) -> None:
+    """It was "the log directories hold none of these partitions"."""
+    aside = disk / f"orders-0.0123456789abcdef0123456789abcdef-{kind}"
+    (disk / "orders-0").rename(aside)
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "d.kelr-rescue", *elect)
+    assert (ran.code, ran.out) == (7, "")
+    assert f"orders:0: not saved: {aside} ({kind.replace('te', 'ted')}, not the replica itself)" in " ".join(
+        ran.err.split()
+    )
+    assert "nothing was saved: there is no file" in ran.err
 
 
 def test_a_batch_of_an_old_format_hides_none_of_those_behind_it(kelr: Kelr, disk: Path) -> None:

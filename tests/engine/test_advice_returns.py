@@ -9,6 +9,7 @@ import pytest
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
 from kelr.engine import needs_a_look, verdicts
 from kelr.engine.logs import KnownLogs
+from kelr.engine.loss_words import gone_in_words
 from kelr.engine.planning.rescue import rescue_from
 from kelr.model import (
     LOG_DIRECTORY,
@@ -615,6 +616,10 @@ def test_what_kafka_deletes_from_a_disk_at_its_start_is_saved_before() -> None:
     assert advice.rescue[:2] == ("rescue", "dump")
     assert "--log-dir" in advice.rescue
     assert any("still holds offsets 20..59, beyond a damaged batch" in note for note in with_cut_off().notes)
+    # Not "on no log that was read": its disk was.
+    assert gone_in_words(((20, 59),)).startswith("offsets 20..59 were committed and are on no log that Kafka keeps: ")
+    kept = "on no log that Kafka keeps, of those that were read"
+    assert gone_in_words(((20, 59),), (3,)) == f"offsets 20..59 were committed and are {kept}"
 
 
 def test_what_kafka_deletes_from_a_disk_and_a_file_holds_is_not_saved_again() -> None:

@@ -174,6 +174,19 @@ def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() ->
     assert chosen(logs=logs, elect=2, doubts=doubts) == chosen(logs=logs, elect=2)
 
 
+def test_what_kafka_cuts_off_the_doubted_leaders_own_disk_is_saved_beside_all_of_the_others() -> None:
+    cut = log(1, (4, 30), source="log directory", current_leader_epoch=None, cut_off=((4, 50, 60),))
+    doubts = {1: LogUnavailable(1, LogUnavailableReason.DOUBTFUL, "its disk is not believed")}
+    found = chosen(logs=(cut, log(2, (4, 40)), UNHEARD_3), elect=1, doubts=doubts)
+    # Its own is read from the beginning: what its log held is not believed.
+    assert ranges(found) == [(1, 0, 60), (2, 0, 40)]
+    assert found.failed
+    assert [(one.why, one.lacked_by) for one in found.wanted] == [
+        ("Kafka cuts these off its disk when the broker starts", None),
+        ("what replica 1, which is to lead, lacks of these is not known", None),
+    ]
+
+
 def test_where_the_elr_is_not_known_what_any_log_may_give_up_is_saved() -> None:
     """Found by `make hindsight`: whom a return elects is not known, so that a live replica which lacks nothing proves
     nothing of what is lost."""

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kelr.errors import RefusedError, UsageError
+from kelr.commands.replaying import _end
+from kelr.errors import PartlyDoneError, RefusedError, UsageError
 from kelr.model import PartitionState, TopicConfig, TopicPartition
 from kelr.rescue import producing
 from kelr.rescue.archive import open_dump
@@ -28,6 +30,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.ground import MACHINE, Ground
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.records.stream import RawBatch
+from kelr.view.output import Output
 from tests.rescue.batches import TOPIC_ID, batch, log, marker
 from tests.rescue.fake_cluster import FakeCluster, FakeProducer, KilledError, orders
 from tests.rescue.files import save, tail
@@ -513,6 +516,13 @@ def test_what_the_leaders_own_newer_records_were_deleted_behind_is_not_taken_for
         "3 records of orders:0 not produced again: the log begins after them, and whether it ever held them is not"
         " known; --to TOPIC --all-records produces them elsewhere"
     )
+    # Told beside what failed, too.
+    output = Output(StringIO(), StringIO())
+    for error in ("", "REQUEST_TIMED_OUT"):
+        with pytest.raises(PartlyDoneError) as raised:
+            _end(output, plan, [Produced(plan.partitions[0], 5, error)])
+        assert never_known(plan.partitions) in raised.value.message
+        assert error in raised.value.message
     plan = planned(cluster, saved(tmp_path, LOST, lacked_by=2))
     assert plan.partitions[0].counts == {Verdict.REPLAY: 12}
     assert never_known(plan.partitions) == ""
