@@ -16,6 +16,7 @@ from kelr.commands.recovering import (
     rescued_in,
     saved_before,
     saved_files,
+    say_other_rescues,
 )
 from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
@@ -75,6 +76,11 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
     if following is not None and following[:2] == ("rescue", "replay"):
         for other in saved[1:]:
             session.output.note(f"replay, too: {session.output.next_command(_replay(other))}")
+    begun = {one.address for one in found.findings} - {one.address for one in found.findings if is_unapplied(one)}
+    if following is not None and following[:2] != ("recover", "plan") and not begun:
+        say_other_rescues(
+            session.output, rescue_commands(plan, path, disks, saved_before(plan, path)), said=[following]
+        )
     show_verification(
         session.output, _verified(plan, found), stock_connection=stock_connection(session), following=following
     )

@@ -104,6 +104,11 @@ def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
     first = f"kelr rescue dump --plan plan.json --log-dir DIRECTORY --out plan.kelr-rescue {flags}"
     assert followed == [first]
     followed.append(next_of(server, capsys, *words(first.replace("--log-dir DIRECTORY ", ""), flags), code=7))
+    # Verify before the elections does not lead past that disk in silence.
+    assert kelr(server, "recover", "verify", "plan.json") == 1
+    out, err = capsys.readouterr()
+    assert f"kelr recover apply plan.json {flags}" in " ".join(out.split())
+    assert f"rescue, too: {followed[1]}" in " ".join(err.split())
     for _ in range(4):
         command = words(followed[-1].replace("DIRECTORY", str(disk)), flags)
         if command[:2] == ["recover", "apply"]:
