@@ -45,6 +45,7 @@ Draw = Annotated[bool, typer.Option("--draw", help="Draw each named partition: a
 @app.command(
     **on_cluster(
         {
+            ExitCode.FOUND: "no partition was seen, or the log ends before the time that was asked for",
             ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics is in the log",
             ExitCode.PARTLY_DONE: "some of the named topics are not in the log",
         }

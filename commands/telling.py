@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session
+from kelr.commands.topic_errors import fail_unseen
 from kelr.errors import PartlyDoneError, UsageError
 from kelr.interrupts import taken
 from kelr.model import Selection, TopicPartition
@@ -19,6 +20,7 @@ from kelr.view.formats import OutputFormat
 from kelr.view.history import history_view
 from kelr.view.history_draw import Drawing
 from kelr.view.history_summary import SummaryRow, quorum_words, summary_objects, summary_view
+from kelr.view.history_words import when
 
 if TYPE_CHECKING:
     from kelr.sources.live.metadata_log import LiveMetadataLog
@@ -76,6 +78,19 @@ class _Reading:
     """The same log, where it is to be followed."""
     worst: TopicPartition | None = None
     """The first partition that was led uncleanly, or lost its leader."""
+    since: bool = False
+    """Whether a beginning was asked for."""
+
+    @property
+    def reaches(self) -> bool:
+        """Whether the log tells of the window, and of any partition of interest."""
+        return self.history.saw_any and self.history.begins_ms is not None
+
+    @property
+    def end_ms(self) -> int | None:
+        """Where what was read ends."""
+        as_of = self.history.as_of or self.history.image.at
+        return None if as_of is None else as_of.timestamp_ms
 
     def check(self) -> list[str]:
         """What weakens what is told. Raises BadInputError where records are not understood that tell of leaders."""
@@ -105,7 +120,7 @@ def tell(session: Session, wanted: Wanted) -> None:
                 next_step="give --metadata-log PATH (a node's __cluster_metadata-0 directory, files out of it, or a"
                 " bundle), --bootstrap-controller HOST:PORT, or --bootstrap-server HOST:PORT",
             )
-        reading = _Reading(log, history, _live(log) if wanted.follow else None)
+        reading = _Reading(log, history, _live(log) if wanted.follow else None, since=wanted.window.since is not None)
         if wanted.draw:
             _draw(session, wanted, reading)
         elif wanted.summary:
@@ -193,10 +208,10 @@ def _list(session: Session, wanted: Wanted, reading: _Reading) -> None:
         listing.finish({"partitions": summary_objects(rows), **_tail(reading, told)})
     if not output.format.is_document:
         _note_quorums(output, rows)
-        if not listing.rows:
+        if not listing.rows and reading.reaches:
             output.note("nothing of this is in the log")
         _note(session, reading, following)
-    _end_with(missing)
+    _end_with(missing, reading)
 
 
 def _note_quorums(output: Output, rows: Iterable[SummaryRow]) -> None:
@@ -227,10 +242,31 @@ def _summarize(session: Session, wanted: Wanted, reading: _Reading) -> None:
         following = _next(wanted, reading, rows)
         listing.finish(_tail(reading, None if following is None else output.next_command(following)))
     if not output.format.is_document:
-        if not shown:
-            output.note("no partition was in trouble, and no election was unclean")
+        if not shown and reading.reaches:
+            output.note(_none(reading, unclean=wanted.unclean))
         _note(session, reading, following)
-    _end_with(missing)
+    _end_with(missing, reading)
+
+
+def _none(reading: _Reading, *, unclean: bool) -> str:
+    """What an empty table says: no more than what the log tells of."""
+    history, end = reading.history, reading.end_ms
+    if reading.log.cut_short or history.records_missing:
+        trouble = "" if unclean else "a partition was in trouble, or "
+        return f"records are missing: whether {trouble}an election was unclean is not known"
+    assert history.begins_ms is not None  # it reaches into the window
+    assert end is not None
+    span = f"from {_second(history.begins_ms)} to {_second(end)} UTC "
+    if unclean:
+        return f"{span}no election was unclean"
+    if history.min_isr_unknown:
+        known = f"{span}no partition was without a leader, and no election was unclean"
+        return f"{known}; whether one was under min ISR is not known: min.insync.replicas is not on record"
+    return f"{span}no partition was in trouble, and no election was unclean"
+
+
+def _second(at_ms: int) -> str:
+    return when(at_ms)[:19]
 
 
 def _draw(session: Session, wanted: Wanted, reading: _Reading) -> None:
@@ -245,7 +281,7 @@ def _draw(session: Session, wanted: Wanted, reading: _Reading) -> None:
             output.line(text)
     missing = _missing(wanted, reading.history)
     _note(session, reading, None)
-    _end_with(missing)
+    _end_with(missing, reading)
 
 
 def _summary_rows(history: History) -> list[SummaryRow]:
@@ -267,7 +303,19 @@ def _tail(reading: _Reading, following: str | None) -> dict[str, Json]:
 
 
 def _warnings(reading: _Reading) -> list[str]:
-    return [*reading.log.warnings, *reading.check()]
+    return [*reading.log.warnings, *reading.check(), *_untold(reading)]
+
+
+def _untold(reading: _Reading) -> Iterator[str]:
+    """What was asked for and is not in the log."""
+    history, end = reading.history, reading.end_ms
+    if not history.saw_any:
+        yield "no partition was seen, so nothing is known to be well"
+    elif history.begins_ms is None and end is not None:
+        yield f"the metadata log ends at {_second(end)} UTC, before the time that was asked for"
+    elif reading.since and history.begins_late and history.begins_ms is not None:
+        begins = _second(history.begins_ms)
+        yield f"what happened before {begins} UTC is not told: a checkpoint stands for it in the metadata log"
 
 
 def _note(session: Session, reading: _Reading, following: list[str] | None) -> None:
@@ -301,9 +349,10 @@ def _missing(wanted: Wanted, history: History) -> list[str]:
     return missing
 
 
-def _end_with(missing: list[str]) -> None:
-    """Raises PartlyDoneError where named topics are missing."""
+def _end_with(missing: list[str], reading: _Reading) -> None:
+    """Raises PartlyDoneError where named topics are missing, and ends with 1 where nothing was seen."""
     if missing:
         raise PartlyDoneError(
             f"not in this metadata log: {', '.join(missing)}", next_step="what is shown is right as far as it goes"
         )
+    fail_unseen(seen=reading.reaches)

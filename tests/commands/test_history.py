@@ -15,7 +15,18 @@ from kelr.lab.simulated.contents import NewRecord, encoded, placed
 from kelr.replay.history import Moment
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
-from tests.metadata_logs import START_MS, joined, node_directory, story
+from tests.metadata_logs import (
+    START_MS,
+    batch,
+    checkpoint,
+    joined,
+    leader_change,
+    node_directory,
+    partition,
+    shrunk,
+    story,
+    topic,
+)
 from tests.told_log import write_told_log
 
 
@@ -177,3 +188,69 @@ def test_what_a_newer_record_says_of_leaders_is_not_left_out(
     assert warning in (json.loads(ran.out)["warnings"] if format == "json" else ran.err)
     known = _with_another_record(tmp_path / "c", b"\x01\x1d\x00" + (7).to_bytes(4, "big"))
     assert "left out" not in kelr("history", *arguments, "--metadata-log", known).err, "UnregisterControllerRecord"
+
+
+def _of(tmp_path: Path, segments: dict[int, bytes], checkpoints: dict[tuple[int, int], bytes] | None = None) -> str:
+    return str(node_directory(tmp_path / "node", segments, checkpoints))
+
+
+def _checkpoint(tmp_path: Path) -> str:
+    """A log that begins at offset 5 with a checkpoint of partitions that are well."""
+    begins = checkpoint((topic(), partition(0), partition(1)), contained_ms=START_MS + 4000)
+    return _of(tmp_path, {5: batch(5, shrunk(0, isr=(1, 2)))}, {(5, 1): begins})
+
+
+@pytest.mark.parametrize("arguments", [["--summary"], ["--summary", "orders:0"], ["orders:0"]])
+def test_a_window_after_the_end_of_the_log_denies_nothing(kelr: Kelr, tmp_path: Path, arguments: list[str]) -> None:
+    log = _of(tmp_path, {0: joined(story())})
+    ran = kelr("history", *arguments, "--since", "2030-01-01T00:00Z", "--metadata-log", log)
+    assert ran.code == 1
+    assert "orders:0" in ran.out
+    assert "none" in ran.out or "no leader" in ran.out
+    assert "the metadata log ends at 2025-10-09 08:53:27 UTC, before the time that was asked for" in ran.err
+    assert "no partition was in trouble" not in ran.err
+
+
+@pytest.mark.parametrize("target", ["ordrs-*", "orders:99"])
+@pytest.mark.parametrize("form", [[], ["--summary"], ["--draw"]])
+def test_no_partition_seen_is_no_all_clear(kelr: Kelr, tmp_path: Path, target: str, form: list[str]) -> None:
+    ran = kelr("history", target, *form, "--metadata-log", _of(tmp_path, {0: joined(story())}))
+    assert (ran.code, ran.out.count("orders")) == (1, 0)
+    assert "no partition was seen, so nothing is known to be well" in ran.err
+    assert "in trouble" not in ran.err
+
+
+def test_without_unclean_elections_only_those_are_denied(kelr: Kelr, tmp_path: Path) -> None:
+    log = _of(tmp_path, {0: joined(story()[:5])})
+    ran = kelr("history", "--summary", "--unclean", "--metadata-log", log)
+    assert ran.code == 0
+    assert "from 2025-10-09 08:53:20 to 2025-10-09 08:53:26 UTC no election was unclean" in ran.err
+    assert "in trouble" not in ran.err
+
+
+def test_a_log_that_begins_with_a_checkpoint_tells_from_when_on(kelr: Kelr, tmp_path: Path) -> None:
+    log = _checkpoint(tmp_path)
+    for since, warned in (([], False), (["--since", "2"], True), (["--since", "2025-10-09T08:53:25Z"], False)):
+        ran = kelr("history", "--summary", *since, "--metadata-log", log)
+        assert ran.code == 0
+        span = f"from 2025-10-09 08:53:2{4 if warned or not since else 5} to 2025-10-09 08:53:25 UTC"
+        assert f"{span} no partition was without a leader" in ran.err
+        assert "whether one was under min ISR is not known" in ran.err
+        assert ("before 2025-10-09 08:53:24 UTC is not told: a checkpoint" in ran.err) is warned
+
+
+def test_a_window_before_the_checkpoint_shows_no_later_state(kelr: Kelr, tmp_path: Path) -> None:
+    ran = kelr("history", "orders:0", "--until", "2", "--metadata-log", _checkpoint(tmp_path))
+    assert (ran.code, ran.out.count("orders")) == (1, 0)
+    assert "no partition was seen" in ran.err
+
+
+@pytest.mark.parametrize("bridged", [True, False])
+def test_records_that_are_missing_deny_nothing(kelr: Kelr, tmp_path: Path, *, bridged: bool) -> None:
+    parts = [topic(), partition(0), partition(1)]
+    segments = {0: leader_change(0, 1, [1]) + batch(1, *parts), 9: batch(9, shrunk(0, isr=(1, 2)))}
+    bridge = {(9, 1): checkpoint(tuple(parts), contained_ms=START_MS + 8000)} if bridged else None
+    ran = kelr("history", "--summary", "--metadata-log", _of(tmp_path, segments, bridge))
+    assert "records are missing: whether a partition was in trouble, or an election was unclean is not known" in ran.err
+    ran = kelr("history", "--summary", "--unclean", "--metadata-log", str(tmp_path / "node"))
+    assert "records are missing: whether an election was unclean is not known" in ran.err

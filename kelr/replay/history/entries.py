@@ -332,6 +332,8 @@ class Summaries:
         self._min_isr_of = min_isr_of
         self._keep_all = keep_all
         self._found: dict[TopicPartition, PartitionSummary] = {}
+        self.min_isr_unknown = False
+        """Whether min.insync.replicas of any partition was not on record at some time."""
 
     def begin(self, state: PartitionState, at_ms: int) -> None:
         """The window begins with a partition in this state."""
@@ -370,6 +372,7 @@ class Summaries:
 
     def _look(self, address: TopicPartition, state: PartitionState | None, at_ms: int) -> PartitionSummary | None:
         min_isr = None if state is None else leader_min_isr(self._min_isr_of(address.topic), len(state.replicas))
+        self.min_isr_unknown |= state is not None and min_isr is None
         now = set() if state is None else set(_troubles(state, min_isr))
         summary = self._found.get(address)
         if summary is None:

@@ -200,6 +200,14 @@ class History:
         self._quorums = QuorumTracker(self.image) if quorums else None
         self.active_at_start: frozenset[int] = frozenset()
         """The brokers that could lead when the window began."""
+        self.begins_ms: int | None = None
+        """From when on all is told; None where nothing of the window is on record."""
+        self.begins_late = False
+        """Whether a checkpoint stands for the first part of the window."""
+        self.records_missing = False
+        """Whether a checkpoint stands for a part in the middle of the window."""
+        self.saw_any = False
+        """Whether any partition of interest was seen, in the window or where it begins."""
         self._attribution = Attribution(self.image, interest.partitions if interest.named else None)
         self._interest, self._window = interest, window
         self._summaries = (
@@ -289,8 +297,14 @@ class History:
             yield from self._after_checkpoint(self.image.at)
         for told in self._attribution.finish():
             yield from self._entries(told, of_checkpoint=False)
-        if not self._begun and self.image.at is not None and self._window.since is None:
-            yield from self._begin(self.image.at)
+        end, until = self._told_of or self.image.at, self._window.until
+        if end is not None and not (self._told_of is None and until is not None and until.reached_by(end)):
+            yield from self._begin(end, at_end=True)
+
+    @property
+    def min_isr_unknown(self) -> bool:
+        """Whether a partition's min ISR was not on record at some time."""
+        return self._summaries is not None and self._summaries.min_isr_unknown
 
     def summaries(self) -> Iterator[PartitionSummary]:
         """What each partition went through, sorted by address."""
@@ -308,19 +322,26 @@ class History:
 
     # Beginnings.
 
-    def _begin(self, at: At) -> Iterator[Entry]:
-        """The first record of the window: what holds before it."""
-        if self._begun or not self._window.begun(at):
+    def _begin(self, at: At, *, at_end: bool = False) -> Iterator[Entry]:
+        """The first record of the window, or the end of a log that ends before it: what holds then."""
+        begun = self._window.begun(at)
+        if self._begun or not (begun or at_end):
             return
         self._begun = True
+        self.begins_ms = at.timestamp_ms if begun else None
         if self.image.at is None:
             return
         since = self._window.since
-        if since is not None and since.at_ms is not None and not self._window.begun(self.image.at):
+        self.begins_late = self._window.begun(self.image.at)
+        if self.begins_late:
+            self.begins_ms = self.image.at.timestamp_ms
+        elif begun and since is not None and since.at_ms is not None:
+            self.begins_ms = since.at_ms
             at = At(at.offset, at.epoch, since.at_ms)
         self.active_at_start = frozenset(broker for broker, found in self.image.brokers.items() if found.active)
         for state in self._of_interest(self.image.partitions()):
             self._see(state)
+            self.saw_any = True
             if self._summaries is not None:
                 self._summaries.begin(state, at.timestamp_ms)
             entry = PartitionEntry(at, None, state, _AS_FOUND)
@@ -336,6 +357,7 @@ class History:
         known, self._known = self._known, None
         if known is None:
             return
+        self.records_missing = True
         there = {state.address: state for state in self._of_interest(self.image.partitions())}
         for address in sorted(known.keys() | there.keys()):
             before, after = known.get(address), there.get(address)
@@ -402,6 +424,7 @@ class History:
 
     def _partition(self, entry: PartitionEntry) -> Iterator[Entry]:
         if self._window.holds(entry.at):
+            self.saw_any = True
             if self._summaries is not None:
                 self._summaries.moved(entry)
             if self._interest.wants(entry):
