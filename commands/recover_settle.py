@@ -123,6 +123,13 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
     if not paths:
         found = status(session.source(), state, plan=plan)
         if not any(one.reordered or one.unread for one in found.plan_partitions):
+            if found.silence is not None:
+                raise RefusedError(
+                    f"nothing changed: whether an order of {name} is left is not known: no controller answers"
+                    f" ({found.silence}), and brokers may show orders of before",
+                    next_step="try again when a controller answers",
+                    code="orders-not-known",
+                )
             _show_nothing_left(session)
             return
     confirm(session.output, f"Put the orders of {_in_words(paths[0]) if paths else name} back?", yes=yes)

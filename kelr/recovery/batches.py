@@ -210,7 +210,7 @@ class Batch:
             if not early:
                 return
             ground.sleep(2 * patience.step_s)
-            states = read_states(self.site, early) or {}
+            states = read_states(self.site, early) or States()
             again = {at: orders[at] for at in early if at in states and self._still_as_before(at, states[at])}
             if not again:
                 return
@@ -323,7 +323,7 @@ class Batch:
 
     def _without_kept(self, moved: Sequence[ElectionAttempt]) -> list[ElectionAttempt]:
         """With --keep-order, an order is kept only where its election came to its end."""
-        states = read_states(self.site, [course.address for course in moved]) or {}
+        states = read_states(self.site, [course.address for course in moved]) or States()
         return [course for course in moved if not self._led_as_wanted(course, states.get(course.address))]
 
     def _led_as_wanted(self, course: ElectionAttempt, state: PartitionState | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kelr.errors import ConnectError
@@ -10,7 +10,25 @@ from kelr.model import Decision, PartitionState, Selection, Snapshot, Target, To
 from kelr.recovery.apply_context import Site
 from kelr.sources.decisions import decide_partitions
 
-States = Mapping[TopicPartition, PartitionState]
+
+class States(dict[TopicPartition, PartitionState]):
+    """Partitions as they are now. One that is not there is left out, and so is one that could not be described.
+
+    Args:
+        unread: Kafka's name of the error of each topic that could not be described.
+    """
+
+    def __init__(self, states: Iterable[PartitionState] = (), unread: Mapping[str, str] | None = None) -> None:
+        super().__init__((state.address, state) for state in states)
+        self._unread = unread or {}
+
+    def why_unread(self, at: TopicPartition) -> str | None:
+        """Why it could not be described; None where it was, or is not there."""
+        return None if at in self else self._unread.get(at.topic)
+
+    def all_read(self, addresses: Iterable[TopicPartition]) -> bool:
+        """Whether each of these was described, or is not there."""
+        return all(self.why_unread(at) is None for at in addresses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +38,7 @@ class Reading:
     snapshots: Mapping[TopicPartition, Snapshot] = field(default_factory=dict)
     """For each partition that could be read, the snapshot that holds it."""
     decisions: Mapping[TopicPartition, Decision] = field(default_factory=dict)
-    states: States = field(default_factory=dict)
+    states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     """Kafka's name of the error of each topic that could not be read."""
 
@@ -50,17 +68,18 @@ def read_decided(site: Site, addresses: Collection[TopicPartition]) -> Reading:
 
 
 def read_states(site: Site, addresses: Collection[TopicPartition]) -> States | None:
-    """The partitions alone, read now; None where no broker answers. One that there is not is left out.
+    """The partitions alone, read now; None where no broker answers.
 
     The brokers are read with them: `Source.cluster` is as new.
     """
     if not addresses:
-        return {}
+        return States()
     try:
         site.source.forget()
         site.source.cluster()
-        pages = site.source.pages(selection_of(addresses))
-        return {state.address: state for page in pages for state in page.partitions}
+        pages = list(site.source.pages(selection_of(addresses)))
+        unread = {error.topic: error.error for page in pages for error in page.topic_errors if not error.is_gone}
+        return States((state for page in pages for state in page.partitions), unread)
     except ConnectError:
         return None
 
@@ -68,14 +87,15 @@ def read_states(site: Site, addresses: Collection[TopicPartition]) -> States | N
 def wait_until(
     site: Site, addresses: Collection[TopicPartition], holds: Callable[[PartitionState], bool], *, patience_s: float
 ) -> States | None:
-    """The partitions as soon as something holds for each that there is, or as they are when the time is up.
+    """The partitions as soon as something holds for each that there is, or as they are when the time is up. Of one that
+    cannot be described it is not known.
 
     None where no broker answers any more.
     """
     deadline = site.ground.steady_s() + patience_s
     while True:
         states = read_states(site, addresses)
-        if states is not None and all(map(holds, states.values())):
+        if states is not None and states.all_read(addresses) and all(map(holds, states.values())):
             return states
         if site.ground.steady_s() >= deadline:
             return states

@@ -11,7 +11,7 @@ from kelr.model import BrokerStatus, Cluster, PartitionState, PlannedElection, T
 from kelr.recovery.admin_client import CORDON_NAMED, INVALID_REPLICA_ASSIGNMENT
 from kelr.recovery.journal import JournalStep
 from kelr.recovery.progress import Stage
-from kelr.recovery.reading import read_states, wait_until
+from kelr.recovery.reading import States, read_states, wait_until
 from kelr.recovery.requests import ORDERING, Requests
 from kelr.sources.live.failures import error_in_words
 
@@ -189,7 +189,7 @@ def _restore(
     states = read_states(requests.site, tuple(moved))
 
     def is_to_go(at: TopicPartition, one: PlannedElection) -> bool:
-        if at not in requests.moved or states is None:
+        if at not in requests.moved or states is None or states.why_unread(at) is not None:
             return at in requests.moved
         state = states.get(at)
         if state is None or not _is_ours(one, state, also_old=also_old):
@@ -200,7 +200,7 @@ def _restore(
     if not own:
         return {}
     for at, one in own.items():
-        if states is not None and order_of(one, states[at]) == one.order:
+        if states is not None and at in states and order_of(one, states[at]) == one.order:
             requests.seen.pop(at, None)  # whoever gave it another one has given this one back
             requests.epochs[at] = states[at].leader_epoch
     site = requests.site
@@ -259,13 +259,16 @@ def _keep(
 def _back(
     requests: Requests,
     planned: PlannedElection,
-    states: Mapping[TopicPartition, PartitionState] | None,
+    states: States | None,
     error: str | None,
 ) -> Back:
     failed = None if error in {None, "NONE"} else error
     if states is None:
         return Back(False, False, "no broker answers: whether its order was restored is not known", error=failed)
-    state = states.get(planned.address)
+    state, unread = states.get(planned.address), states.why_unread(planned.address)
+    if unread is not None:
+        text = f"it could not be described ({unread}): whether its order was restored is not known"
+        return Back(False, False, text, error=failed)
     if state is None:
         return Back(False, True, "there is no such partition any more")
     if not same_topic(planned, state):

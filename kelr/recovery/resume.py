@@ -24,7 +24,7 @@ from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.journal_store import refuse_another_cluster
 from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, requests_of
 from kelr.recovery.progress import Report, silent
-from kelr.recovery.reading import read_states
+from kelr.recovery.reading import States, read_states
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
 from kelr.sources.base import Source
@@ -109,7 +109,7 @@ class _Resuming:
         reordered = list(self._journalled.reordered)
         if not self._journalled.keep_order:
             return reordered
-        states = read_states(self._site, reordered) or {}
+        states = read_states(self._site, reordered) or States()
         planned = self._journalled.planned
         return [at for at in reordered if at not in states or states[at].leader != planned[at].elect]
 

@@ -12,7 +12,7 @@ from kelr.engine.planning.saved import NO_FILES, SavedOfLoss
 from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, OtherClusterError, RefusedError
 from kelr.files import FILES, Files
-from kelr.model import PartitionState, Plan, PlannedElection, SavedLog, TopicError, TopicPartition
+from kelr.model import PartitionState, Plan, PlannedElection, SavedLog, TopicPartition
 from kelr.model.plan import ElectionResult
 from kelr.recovery import audit
 from kelr.recovery.admin_client import CORDON_NAMED, UNKNOWN_TOPIC
@@ -252,7 +252,7 @@ def _read(source: Source, elections: tuple[PlannedElection, ...]) -> _Told:
     unread: dict[str, str] = {}
     for page in source.pages(selection_of([one.address for one in elections])) if elections else ():
         states.update((state.address, state) for state in page.partitions)
-        unread.update((one.topic, one.error) for one in page.topic_errors if not _is_gone(one))
+        unread.update((one.topic, one.error) for one in page.topic_errors if not one.is_gone)
     return states, unread
 
 
@@ -266,11 +266,6 @@ def _partitions(
     return tuple(
         _partition(one, states.get(one.address), journalled, unread.get(one.topic), refusal(one)) for one in elections
     )
-
-
-def _is_gone(error: TopicError) -> bool:
-    """Whether the topic, or the partition, is not there: after other errors it may well be."""
-    return bool(error.absent) or error.error == UNKNOWN_TOPIC
 
 
 def _partition(

@@ -8,7 +8,8 @@ from pathlib import Path
 from kelr.controller import RuleSet
 from kelr.engine.planning import plan_id
 from kelr.engine.planning.lost import led_since
-from kelr.errors import RefusedError, UsageError
+from kelr.engine.words import plural
+from kelr.errors import ConnectError, RefusedError, UsageError
 from kelr.model import PartitionState, Plan, TopicPartition
 from kelr.model.plan import Applied, ElectionResult
 from kelr.recovery import audit
@@ -104,11 +105,23 @@ def reordered_by(plan: Plan, site: Site) -> tuple[TopicPartition, ...]:
 
     Raises:
         ConnectError, AuthenticationError: the cluster cannot be reached.
+        RefusedError: of some that cannot be told.
     """
     wanted = {one.address: one for one in plan.elections if one.order != one.restores}
     site.source.forget()
     site.source.cluster()
-    states = read_states(site, tuple(wanted)) or {}
+    states = read_states(site, tuple(wanted))
+    if states is None:
+        raise ConnectError("no broker answers: which partitions have the plan's temporary order is not known")
+    unread = {at: why for at in wanted if (why := states.why_unread(at)) is not None}
+    if unread:
+        at, why = next(iter(sorted(unread.items())))
+        raise RefusedError(
+            f"nothing changed: whether the temporary order of {plural(len(unread), 'partition')} still stands is not"
+            f" known: {at} could not be described ({why})",
+            next_step="try again; with TOPIC_AUTHORIZATION_FAILED, get DESCRIBE on the topic",
+            code="orders-not-known",
+        )
     return tuple(
         at
         for at, state in sorted(states.items())
@@ -128,7 +141,8 @@ def _undone(
     states = _seen(site, journalled)
     asked = tuple(requests.told(journalled.planned[one.address], one) for one in _asked(states, journalled))
     unrecorded = done.unrecorded or _record(site, journal, journalled, asked)
-    settled = done.settled and states is not None and not unrecorded
+    begun = [at for at, one in journalled.partitions.items() if one.elected]
+    settled = done.settled and states is not None and states.all_read(begun) and not unrecorded
     if settled and (journalled.ending is None or done.backs or done.configs):
         unrecorded = end_of(journal, Ending.UNDONE)
     return PutRight(
@@ -162,14 +176,18 @@ def _asked(states: States | None, journalled: Journalled) -> tuple[Applied, ...]
     Where none is seen by now none can come any more. It may have come all the same, and the broker lag behind for long:
     it stays on record as one that may have (`kelr.engine.planning.lost.elected_by`), although the journal is closed.
     """
-    results = []
-    for planned in () if journalled.plan is None or states is None else journalled.plan.elections:
+    results: list[Applied] = []
+    if states is None:
+        return ()
+    for planned in () if journalled.plan is None else journalled.plan.elections:
         one = journalled.partitions.get(planned.address)
         asked = one is not None and one.elected
-        state = (states or {}).get(planned.address)
+        state = states.get(planned.address)
         if state is None or not same_topic(planned, state):
             if asked:
-                text = "an election was asked for, or about to be, and the partition is not there any more"
+                unread = states.why_unread(planned.address)
+                where = "is not there any more" if unread is None else f"could not be described ({unread})"
+                text = f"an election was asked for, or about to be, and the partition {where}"
                 results.append(result_of(planned, ElectionResult.UNKNOWN, text=text, asked=True))
             continue
         leader, epoch = state.leader, state.leader_epoch

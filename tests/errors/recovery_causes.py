@@ -23,6 +23,7 @@ from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.journal_store import find_journal, journal_files
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.resume import resume
+from kelr.recovery.undo import undo_plan
 from kelr.rescue.archive import open_dump
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.replay_plan import ReplayOptions
@@ -141,6 +142,13 @@ def applied_in_a_restored_order(ground: Ground) -> None:
         apply_plan(one, **world.common(ground.path), consented=ANY_LOSS)
 
 
+def undone_where_the_topic_is_hidden(ground: Ground) -> None:
+    world = leaderless()
+    plan = world.plan(DESIGNATE_2)
+    world.hidden[TOPIC] = "TOPIC_AUTHORIZATION_FAILED"
+    undo_plan(plan, **world.common(ground.path))
+
+
 def journal_of_another(ground: Ground) -> None:
     world, journal = cut_short(ground)
     ground.patch.setattr(simulated, "CLUSTER_ID", OTHER_CLUSTER)
@@ -207,6 +215,7 @@ RECOVERY_CAUSES: Causes = {
     "another-kelr": at_once,
     "journal-open": applied_again,
     "order-restored": applied_in_a_restored_order,
+    "orders-not-known": undone_where_the_topic_is_hidden,
     "no-open-journal": named(None),
     "journal-unknown": named("nobody", "abc-1.jsonl"),
     "journal-ambiguous": named("abc", "abc-1.jsonl", "abc-2.jsonl"),

@@ -30,6 +30,7 @@ from kelr.model import (
     Selection,
     Snapshot,
     TopicConfig,
+    TopicError,
     TopicPartition,
 )
 from kelr.recovery.actor import Actor
@@ -97,6 +98,8 @@ class World:
     """Changes with a reboot."""
     cordons: dict[int, str | None] = field(default_factory=dict)
     """cordoned.log.dirs of brokers, where they have a value of their own: then it is a cluster of Kafka 4.4."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """Topics that cannot be described, with Kafka's name of the error."""
     before_revival: list[str] = field(default_factory=list)
     """The moments of the process that was killed last."""
 
@@ -273,7 +276,14 @@ class SimulatedSource(SnapshotSource):
             supported = {**(cluster.features.supported or {}), METADATA_FEATURE: 33}
             cluster = replace(cluster, features=replace(cluster.features, supported=supported))
             cluster = cluster.with_cordons({one.id: bool(world.cordons.get(one.id)) for one in cluster.brokers})
-        return replace(snapshot, cluster=cluster, source="live")
+        return without_hidden(replace(snapshot, cluster=cluster, source="live"), world.hidden)
+
+
+def without_hidden(snapshot: Snapshot, hidden: Mapping[str, str]) -> Snapshot:
+    """What is told where these topics cannot be described, each with Kafka's name of the error."""
+    errors = tuple(TopicError(topic, error) for topic, error in sorted(hidden.items()))
+    shown = tuple(state for state in snapshot.partitions if state.topic not in hidden)
+    return replace(snapshot, partitions=shown, topic_errors=(*snapshot.topic_errors, *errors))
 
 
 class Lagging(SimulatedSource):

@@ -114,6 +114,33 @@ def test_undo_leaves_alone_what_somebody_else_has_ordered(tmp_path: Path, monkey
     assert (line.what, line.result, line.command) == ("restore", "refused", "recover undo")
 
 
+@pytest.mark.parametrize("error", ["TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_ISR"])
+def test_what_may_not_be_described_is_not_taken_for_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    """The journal was closed, "there is no such partition any more", and the order of the election stayed."""
+    world = leaderless()
+    plan = world.plan(ONE)
+    _cut_short(world, tmp_path, monkeypatch)
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    order = world.state().replicas
+    world.hidden[TOPIC] = error
+    for mend in (undo, resume):
+        done = mend(journal.path, **world.common(tmp_path))
+        assert (done.closed, done.good) == (False, False)
+        if mend is undo:
+            (back,) = done.orders
+            assert back.text == f"it could not be described ({error}): whether its order was restored is not known"
+    assert open_journals(tmp_path, CLUSTER_ID) != ()
+    assert not status(SimulatedSource(world), tmp_path).clean
+    with pytest.raises(RefusedError, match=rf"order of 1 partition still stands .* could not be described \({error}\)"):
+        undo_plan(plan, **world.common(tmp_path / "elsewhere"))
+    world.hidden.clear()
+    assert undo(journal.path, **world.common(tmp_path)).closed
+    assert sorted(world.state().replicas) == sorted(order)
+    assert status(SimulatedSource(world), tmp_path).clean
+
+
 @pytest.mark.parametrize("rebooted", [False, True])
 def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rebooted: bool
