@@ -381,7 +381,7 @@ def test_the_command_says_what_is_missing_too(filled: Lake, tmp_path: Path, caps
     assert main([*arguments, "--check", "--title", "Ours", "-o", "json"]) == 1
     said = capsys.readouterr()
     document = json.loads(said.out)
-    assert (document["kind"], document["complete"], document["others"]) == ("kelr/fleet-report", True, 0)
+    assert (document["kind"], document["complete"], document["others"]) == ("kelr/fleet-report", True, 1)
     (item,) = document["items"]
     assert (item["kind"], item["cluster"], item["partitions"]) == ("leaderless", "a", 3)
     assert item["commands"][0] == "kelr explain -b HOST:PORT"

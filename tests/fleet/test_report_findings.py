@@ -70,6 +70,8 @@ def test_the_order_is_that_of_the_kinds() -> None:
     assert [finding.kind for finding in ranked(judge(FLEET))] == [
         Kind.UNPROVEN,
         Kind.UNCLEAN_ELECTIONS,
+        Kind.UNDER_MIN_ISR,
+        Kind.UNDER_MIN_ISR,
         Kind.FAILURE_LOSES,
         Kind.FAILURE_STOPS,
         Kind.FAILURE_STOPS,
@@ -115,6 +117,22 @@ def test_a_cluster_known_by_snapshots_is_observed_and_a_missing_server_is_left_t
     assert finding.title == "1 partition without leader"
     assert "The ELR of 1 partition." in finding.unknown
     assert lines(finding)[0] == f"kelr explain -b {NOWHERE}"
+
+
+def test_partitions_that_refuse_acks_all_now_are_a_finding_however_short_they_stood_so() -> None:
+    payments, search = found(FLEET, Kind.UNDER_MIN_ISR)
+    at = "as of 2026-11-21 06:00 UTC"
+    assert payments.title == f"30 partitions under min ISR, 5 partitions on their last replica {at}"
+    assert (payments.text, payments.partitions) == (("Not live: broker 3.",), 30)
+    assert (search.title, search.text) == (f"2 partitions under min ISR {at}", ())
+    assert [one.rows for one in (*payments.evidence, *search.evidence)] == [30, 5, 2]
+    assert lines(payments) == [f"kelr describe --under-replicated {AT}", f"kelr doctor {AT}"]
+
+
+def test_brokers_that_are_not_live_are_a_finding_where_none_above_names_them() -> None:
+    (finding,) = judge(replace(NOTHING, clusters=(replace(PAYMENTS, standing=Standing(9)),)))
+    assert (finding.kind, finding.title) == (Kind.NOT_LIVE, "1 broker not live as of 2026-11-21 06:00 UTC")
+    assert (finding.text, finding.partitions) == (("Not live: broker 3.",), 0)
 
 
 def test_unclean_elections_say_what_is_not_known() -> None:
@@ -262,7 +280,7 @@ def test_what_is_not_known_is_a_finding_of_its_own() -> None:
 
 def test_settings_that_are_not_known_are_no_risk_but_a_doubt() -> None:
     setting = RiskySetting("search-id", "min-isr-unknown", 1, 4, 12, "Why.", "Kafka", ())
-    figures = replace(NOTHING, clusters=(SEARCH,), settings=(setting,))
+    figures = replace(NOTHING, clusters=(replace(SEARCH, standing=Standing(4_000)),), settings=(setting,))
     assert [one.kind for one in judge(figures)] == [Kind.NOT_KNOWN]
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kelr.fleet.report.figures import Figures, Missing, UncleanDay, WeekTrouble
+from kelr.fleet.report.figures import Figures, Missing, Standing, UncleanDay, WeekTrouble
 from kelr.fleet.report.pages import html, markdown, plots, report_of
 from kelr.fleet.report.written import clusters_csv, findings_csv, harmless
 from tests.fleet.report_figures import ENDS, FLEET, PAYMENTS, SEARCH
@@ -148,7 +148,7 @@ def test_a_single_day_is_drawn_too() -> None:
 
 
 def test_where_nothing_was_found_there_are_no_plots_and_that_is_said() -> None:
-    figures = Figures("lake", 1, ENDS, (replace(SEARCH, standing=replace(SEARCH.standing, min_isr_unknown=0)),))
+    figures = Figures("lake", 1, ENDS, (replace(SEARCH, standing=Standing(4_000)),))
     report = report_of(figures)
     assert report.findings == ()
     page = Page(html(report))
@@ -176,12 +176,10 @@ def test_the_same_figures_give_the_same_bytes() -> None:
 
 def test_findings_that_are_not_shown_are_counted_and_in_the_list() -> None:
     report = report_of(FLEET, top=2)
-    assert "Not shown here: one failure may lose committed records (1), one failure stops partitions (2)" in markdown(
-        report
-    )
+    assert "Not shown here: under min ISR, or on the last replica, now (2), one failure" in markdown(report)
     rows = list(csv.DictReader(io.StringIO(findings_csv(report))))
     assert [row["place"] for row in rows] == [str(place) for place in range(1, len(report.findings) + 1)]
-    assert [row["shown"] for row in rows] == ["true"] * 2 + ["false"] * 8
+    assert [row["shown"] for row in rows] == ["true"] * 2 + ["false"] * 10
     assert rows[0]["commands"].splitlines()[0].startswith("kelr explain -b kafka-1.payments:9092")
 
 

@@ -46,10 +46,14 @@ class Kind(StrEnum):
     """Replicas were elected that nothing proves to be complete: committed records may be lost."""
     LEADERLESS = "leaderless"
     """No leader now."""
+    UNDER_MIN_ISR = "under-min-isr"
+    """Partitions are under min ISR, or on their last replica, now."""
     FAILURE_LOSES = "failure-loses"
     """One broker or one rack that fails may cost committed records."""
     FAILURE_STOPS = "failure-stops"
     """One broker or one rack that fails leaves partitions without a leader, or refusing acks=all."""
+    NOT_LIVE = "not-live"
+    """Brokers are not live now, and no finding before this one names them."""
     LONG_TROUBLE = "long-trouble"
     """Partitions stood under min ISR, or on their last replica, for long."""
     UNCLEAN_RESTARTS = "unclean-restarts"
@@ -66,8 +70,10 @@ MEANINGS = {
     Kind.UNPROVEN: "Without leader, and no replica is proven complete",
     Kind.UNCLEAN_ELECTIONS: "Unclean elections",
     Kind.LEADERLESS: "Without leader",
+    Kind.UNDER_MIN_ISR: "Under min ISR, or on the last replica, now",
     Kind.FAILURE_LOSES: "One failure may lose committed records",
     Kind.FAILURE_STOPS: "One failure stops partitions",
+    Kind.NOT_LIVE: "Brokers that are not live",
     Kind.LONG_TROUBLE: "Long in trouble",
     Kind.UNCLEAN_RESTARTS: "Unclean restarts again and again",
     Kind.SETTING: "Risky settings",

@@ -78,6 +78,7 @@ def judge(figures: Figures) -> list[Finding]:
     found: list[Finding] = []
     for cluster in figures.clusters:
         found += _leaderless(figures, cluster)
+        found += _short_of_replicas(cluster)
         found += _not_known(figures, cluster)
         found += long(cluster, [one for one in figures.troubles if one.cluster == cluster.id])
     for held in figures.elections:
@@ -138,6 +139,38 @@ def _leaderless(figures: Figures, cluster: Cluster) -> Iterator[Finding]:
             kelr(cluster, "carry the reviewed plan out", "recover", "apply", "plan.json"),
         ),
         tuple(unknown),
+    )
+
+
+def _short_of_replicas(cluster: Cluster) -> Iterator[Finding]:
+    """Partitions that refuse acks=all, or that the next failure stops; else brokers that are not live."""
+    standing = cluster.standing
+    led = "valid_to is null and leader is not null and size(isr)"
+    counts = (
+        (standing.under_min_isr, "under min ISR", f"{led} < min_isr"),
+        (standing.last_replica, "on their last replica", f"{led} = 1 and size(replicas) > 1"),
+    )
+    short = [(value, words, where) for value, words, where in counts if value]
+    down = len(cluster.down)
+    if not short and (standing.leaderless or not down):
+        return
+    title = ", ".join(f"{count(value, 'partition')} {words}" for value, words, _ in short)
+    yield Finding(
+        Kind.UNDER_MIN_ISR if short else Kind.NOT_LIVE,
+        cluster.id,
+        cluster.name,
+        "replicas",
+        f"{title or count(down, 'broker') + ' not live'} as of {moment(cluster.ends)}",
+        (f"Not live: {listed(_brokers(cluster.down), most=12)}.",) if down else (),
+        max(standing.under_min_isr, standing.last_replica),
+        (standing.under_min_isr, standing.last_replica, down),
+        known_by(cluster),
+        tuple(Evidence("partition_states", where, value) for value, _, where in short)
+        or (Evidence("broker_events", "status is not 'live' in the newest of a broker", down),),
+        (
+            kelr(cluster, "which replicas are missing now", "describe", "--under-replicated"),
+            kelr(cluster, "which brokers are not live now", "doctor"),
+        ),
     )
 
 
