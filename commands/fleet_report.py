@@ -24,13 +24,15 @@ Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The folder or UR
 Formats = Annotated[str, typer.Option("--format", metavar="html,md,csv", help="What to write (default: all).")]
 Top = Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many findings to show (default: 10).")]
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="What to write above it.")]
-Check = Annotated[bool, typer.Option("--check", help="For pipelines: exit with 1 if there is anything to fix.")]
+Check = Annotated[
+    bool, typer.Option("--check", help="For pipelines: exit with 1 if there is anything to fix, or not looked at.")
+]
 
 
 @app.command(
     **on_this_machine(
         {
-            ExitCode.FOUND: "--check: there is something to fix",
+            ExitCode.FOUND: "--check: there is something to fix, or not everything was looked at",
             ExitCode.UNSUPPORTED: "what kelr[fleet] brings along is missing",
         }
     )
@@ -60,7 +62,7 @@ def report(
     output = open_output(ctx)
     wanted = _formats(formats)
     try:
-        from kelr.fleet.report.pages import TITLE, report_of  # noqa: PLC0415 - Jinja is of an extra
+        from kelr.fleet.report.pages import TITLE, gaps, nothing, report_of  # noqa: PLC0415 - Jinja is of an extra
         from kelr.fleet.report.sums import figures_of  # noqa: PLC0415 - pyarrow is, too
         from kelr.fleet.report.written import write_report  # noqa: PLC0415 - as above
     except ImportError as error:
@@ -70,7 +72,8 @@ def report(
     opened = open_lake(None, lake, settings_of(conf))
     made = report_of(figures_of(opened), top=top, title=title or TITLE)
     written = write_report(made, opened, out, wanted)
-    notes = list(notes_on(len(made.findings), made.chosen.more, [one.what for one in made.figures.missing]))
+    unseen = [gap.text for gap in gaps(made.figures)]
+    notes = list(notes_on(unseen if made.findings else [nothing(made.figures), *unseen], made.chosen.more))
     paths = [f"{out.rstrip('/')}/{path}" for path in written]
     head: dict[str, Json] = {"lake": made.figures.place, "lake_version": made.figures.version}
     with output.listing(fix_view(), head) as listing:
@@ -80,7 +83,7 @@ def report(
         for note in notes:
             output.note(note)
         output.note(where(paths))
-    if check and made.findings:
+    if check and (made.findings or unseen):
         raise typer.Exit(ExitCode.FOUND)
 
 

@@ -69,12 +69,10 @@ def fix_view() -> View[FixRow]:
     )
 
 
-def notes_on(found: int, others: int, missing: Sequence[str]) -> Iterator[str]:
+def notes_on(sentences: Sequence[str], others: int) -> Iterator[str]:
     """What to know beside the findings."""
-    if not found and not missing:
-        yield "nothing was found that has to be fixed"
-    for one in missing:
-        yield f"not told: {one}"
+    for one in sentences:
+        yield one[:1].lower() + one[1:].rstrip(".")
     if others:
         yield f"{others} more to fix: csv/findings.csv has all"
 

@@ -386,12 +386,43 @@ def test_the_command_says_what_is_missing_too(filled: Lake, tmp_path: Path, caps
     assert (item["kind"], item["cluster"], item["partitions"]) == ("leaderless", "a", 3)
     assert item["commands"][0] == "kelr explain -b HOST:PORT"
     assert document["written"] == [f"{out}/report.html", f"{out}/report.md"]
-    assert [note.partition(":")[0] for note in document["notes"]] == ["not told", "not told"]
+    assert [note.partition(":")[0] for note in document["notes"]] == [
+        *("not told", "not told", "min.insync.replicas of 1 partition"),
+        "2 clusters (a, b) known by snapshots alone",
+        "1 more to fix",
+    ]
     assert said.err == ""
     assert "<h1>Ours</h1>" in Path(out, "report.html").read_text()
     text = Path(out, "report.md").read_text()
     assert f"kelr fleet assess --lake {filled.place} --scenarios now,each-broker,each-rack" in text
     assert f"kelr fleet exposure --lake {filled.place}" in text
+
+
+@pytest.mark.parametrize("status", ["ingested", "quarantined"])
+def test_check_fails_where_not_everything_was_looked_at(
+    status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = InMemory(
+        {
+            PARTITION_STATES: STATES[:1],
+            BROKER_EVENTS: [{**BROKERS[0], "source": "log"}],
+            CLUSTER_EVENTS: [{"cluster": "a", "at": NOON, "offset": 9, "event": "end", "source": "log"}],
+            INPUTS: [{"path": "x", "cluster": "a", "status": status}],
+            EXPOSURE: [exposed("a", "cluster", "leaderless", 0.0) | {"unknown_share": 0.0}],
+            ASSESSMENT_SUMS: [assessed("broker 1 killed", "broker", "elr-4.3", True)],
+        }
+    )
+    monkeypatch.setattr("kelr.commands.fleet_report.open_lake", lambda *_: lake)
+    arguments = ["fleet", "report", "--lake", "lake", "--out", str(tmp_path), "--format", "md", "--check", "-o", "json"]
+    code = main(arguments)
+    document = json.loads(capsys.readouterr().out)
+    notes = ["nothing was found that has to be fixed"]
+    if status == "quarantined":
+        notes = [
+            "nothing was found in what was looked at, and not everything was",
+            "1 file could not be read: table inputs of the lake says which, and why",
+        ]
+    assert (code, document["items"], document["notes"]) == (len(notes) - 1, [], notes)
 
 
 @pytest.mark.parametrize(("formats", "complaint"), [("pdf", "there is no pdf"), (",", "there is no format")])

@@ -9,12 +9,13 @@ from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from kelr.fleet.report.figures import Figures, Missing, Standing, UncleanDay, WeekTrouble
-from kelr.fleet.report.pages import html, markdown, plots, report_of
+from kelr.fleet.report.pages import gaps, html, markdown, nothing, plots, report_of
 from kelr.fleet.report.written import clusters_csv, findings_csv, harmless
 from tests.fleet.report_figures import ENDS, FLEET, PAYMENTS, SEARCH
 
@@ -147,8 +148,11 @@ def test_a_single_day_is_drawn_too() -> None:
     assert "nan" not in plot.svg
 
 
+WELL = Figures("lake", 1, ENDS, (replace(SEARCH, standing=Standing(4_000), from_log=True),))
+
+
 def test_where_nothing_was_found_there_are_no_plots_and_that_is_said() -> None:
-    figures = Figures("lake", 1, ENDS, (replace(SEARCH, standing=Standing(4_000)),))
+    figures = WELL
     report = report_of(figures)
     assert report.findings == ()
     page = Page(html(report))
@@ -167,6 +171,31 @@ def test_what_was_not_run_is_said_with_its_command_and_nothing_is_called_well() 
         assert "kelr fleet exposure --lake 'a b'" in text
         assert "Nothing was found in what was looked at, and not everything was" in text
     assert ("unclean elections", "?") in re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", html(report))
+
+
+@pytest.mark.parametrize(
+    ("unseen", "words"),
+    [
+        ({"quarantined": 7}, "7 files could not be read"),
+        ({"missing": (Missing("what lasted in b: it was not summed up", ()),)}, "Not told: what lasted in b"),
+        ({"clusters": ()}, "No partition was found."),
+        ({"clusters": (replace(WELL.clusters[0], standing=Standing()),)}, "No partition was found of search."),
+        (
+            {"clusters": (replace(WELL.clusters[0], standing=Standing(9, min_isr_unknown=9)),)},
+            "min.insync.replicas of 9 partitions: whether enough are in sync is not known.",
+        ),
+        ({"clusters": (replace(WELL.clusters[0], from_log=False),)}, "1 cluster (search) known by snapshots alone"),
+    ],
+)
+def test_nothing_seen_is_no_pass(unseen: dict[str, Any], words: str) -> None:
+    figures = replace(WELL, **unseen)
+    report = report_of(figures)
+    assert report.findings == ()
+    (gap,) = gaps(figures)
+    assert words in gap.text
+    for text in (Page(html(report)).text, markdown(report), nothing(figures)):
+        assert "Nothing was found in what was looked at, and not everything was." in text
+        assert "Nothing was found that has to be fixed" not in text
 
 
 def test_the_same_figures_give_the_same_bytes() -> None:

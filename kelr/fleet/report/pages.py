@@ -26,7 +26,7 @@ from kelr.fleet.report.findings import (
 from kelr.fleet.report.judging import judge
 from kelr.page.rendered import html_page, markdown_page
 from kelr.page.svg import WIDTH, circle, drawing, line, rect, text
-from kelr.page.words import count, duration, moment, number
+from kelr.page.words import count, duration, listed, moment, number
 
 # The plots of a report, as SVG that stands in the page itself: no script, colours from the page's style sheet.
 #
@@ -396,9 +396,9 @@ def _context(report: Report) -> dict[str, Any]:
         "title": report.title,
         "scope": _scope(figures),
         "tiles": _tiles(figures),
-        "gaps": _gaps(figures),
+        "gaps": gaps(figures),
         "findings": [_shown(one) for one in report.chosen.shown],
-        "nothing_found": _nothing(figures),
+        "nothing_found": nothing(figures),
         "others": ", ".join(f"{_within(MEANINGS[kind])} ({number(many)})" for kind, many in report.chosen.others),
         "plots": plots(figures),
         "cluster_header": _CLUSTER_HEADER,
@@ -463,8 +463,12 @@ def _counted(label: str, value: int) -> Tile:
     return Tile(label, number(value), bad=value > 0)
 
 
-def _gaps(figures: Figures) -> list[Gap]:
+def gaps(figures: Figures) -> list[Gap]:
+    """What was not looked at: where there is any of it, no findings do not mean that all is well."""
     found = [Gap(f"Not told: {one.what}.", shlex.join(["kelr", *one.command])) for one in figures.missing]
+    empty = tuple(one.name for one in figures.clusters if not one.standing.partitions)
+    if empty or not figures.clusters:
+        found.append(Gap(f"No partition was found{f' of {listed(empty, most=5)}' if empty else ''}."))
     if figures.quarantined:
         found.append(
             Gap(
@@ -478,7 +482,7 @@ def _gaps(figures: Figures) -> list[Gap]:
         )
     watched = tuple(one.name for one in figures.clusters if not one.from_log)
     if watched:
-        some = f"{count(len(watched), 'cluster')} ({', '.join(watched[:5])}{', ...' if len(watched) > 5 else ''})"
+        some = f"{count(len(watched), 'cluster')} ({listed(watched, most=5)})"
         found.append(Gap(f"{some} known by snapshots alone: what was between two of them is not known."))
     return found
 
@@ -488,9 +492,10 @@ def _within(heading: str) -> str:
     return heading[:1].lower() + heading[1:]
 
 
-def _nothing(figures: Figures) -> str:
-    if figures.missing:
-        return "Nothing was found in what was looked at, and not everything was: see above."
+def nothing(figures: Figures) -> str:
+    """The sentence of a report without findings."""
+    if gaps(figures):
+        return "Nothing was found in what was looked at, and not everything was."
     return "Nothing was found that has to be fixed."
 
 
