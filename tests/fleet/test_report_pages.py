@@ -198,6 +198,31 @@ def test_nothing_seen_is_no_pass(unseen: dict[str, Any], words: str) -> None:
         assert "Nothing was found that has to be fixed" not in text
 
 
+def tiles(figures: Figures) -> dict[str, str]:
+    return dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", html(report_of(figures))))
+
+
+def test_a_tile_says_0_only_where_all_of_it_is_known() -> None:
+    (cluster,) = WELL.clusters
+    assert list(tiles(WELL).values())[:8] == ["1", "4,000", "0", "0", "0", "0", "0", "0 s"]
+    seen = tiles(replace(WELL, clusters=(replace(cluster, from_log=False),)))
+    assert (seen["unclean elections"], seen["time without leader, all partitions"]) == ("?", "?")
+    assert seen["without leader now"] == "0"
+    unknown = replace(WELL, clusters=(replace(cluster, standing=Standing(9, min_isr_unknown=9), brokers=()),))
+    assert (tiles(unknown)["under min ISR now"], tiles(unknown)["brokers not live"]) == ("?", "?")
+    assert "| search | 9 | 0 | ? | 0 | ? | ? |" in markdown(report_of(unknown))
+    for nothing_read in (replace(WELL, quarantined=1), replace(WELL, clusters=())):
+        assert tiles(nothing_read)["without leader now"] == "?"
+
+
+def test_a_tile_is_a_lower_bound_where_part_of_it_is_known() -> None:
+    shown = tiles(replace(FLEET, quarantined=0))
+    assert (shown["under min ISR now"], shown["on their last replica now"]) == ("32+", "5")
+    assert (shown["unclean elections"], shown["brokers not live"]) == ("7+", "1")
+    assert shown["time without leader, all partitions"] == "13 h 53 min+"
+    assert tiles(FLEET)["partitions"] == "1,204,000+", "two files could not be read"
+
+
 def test_the_same_figures_give_the_same_bytes() -> None:
     assert html(report_of(FLEET)) == html(report_of(FLEET))
     assert markdown(report_of(FLEET)) == markdown(report_of(FLEET))

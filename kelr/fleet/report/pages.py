@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import chain
@@ -437,30 +437,45 @@ def _scope(figures: Figures) -> str:
 
 
 def _tiles(figures: Figures) -> list[Tile]:
-    def total(of: Callable[[Cluster], int]) -> int:
-        return sum(of(one) for one in figures.clusters)
+    clusters = figures.clusters
+    read = bool(clusters) and not figures.quarantined and all(one.standing.partitions for one in clusters)
+    logged = all(one.from_log for one in clusters) and not any("exposure" in one.command for one in figures.missing)
+    without = [one for one in figures.troubles if one.topic is None and one.trouble == "leaderless"]
+    seconds = sum(one.seconds for one in without)
 
-    now = (
-        Tile("clusters", number(len(figures.clusters))),
-        Tile("partitions", number(total(lambda one: one.standing.partitions))),
-        _counted("without leader now", total(lambda one: one.standing.leaderless)),
-        _counted("under min ISR now", total(lambda one: one.standing.under_min_isr)),
-        _counted("on their last replica now", total(lambda one: one.standing.last_replica)),
-        _counted("brokers not live", total(lambda one: len(one.down))),
-    )
-    exposed = not any("exposure" in one.command for one in figures.missing)
-    if not exposed:
-        return [*now, Tile("unclean elections", "?"), Tile("time without leader", "?")]
-    without = sum(one.seconds for one in figures.troubles if one.topic is None and one.trouble == "leaderless")
+    def tile(label: str, value: float, *, sure: bool = True, bad: bool = True, words: str = "") -> Tile:
+        return Tile(label, _known(value, read and sure, words), bad=bad and value > 0)
+
     return [
-        *now,
-        _counted("unclean elections", sum(one.sure for one in figures.elections)),
-        Tile("time without leader, all partitions", duration(without), bad=without > 0),
+        tile("clusters", len(clusters), bad=False),
+        tile("partitions", sum(one.standing.partitions for one in clusters), bad=False),
+        tile("without leader now", sum(one.standing.leaderless for one in clusters)),
+        tile(
+            "under min ISR now",
+            sum(one.standing.under_min_isr for one in clusters),
+            sure=not any(one.standing.min_isr_unknown for one in clusters),
+        ),
+        tile("on their last replica now", sum(one.standing.last_replica for one in clusters)),
+        tile("brokers not live", sum(len(one.down) for one in clusters), sure=all(one.brokers for one in clusters)),
+        tile(
+            "unclean elections",
+            sum(one.sure for one in figures.elections),
+            sure=logged and not any(one.not_told for one in figures.elections),
+        ),
+        tile(
+            "time without leader, all partitions",
+            seconds,
+            sure=logged and not any(one.unknown_seconds for one in without),
+            words=duration(seconds),
+        ),
     ]
 
 
-def _counted(label: str, value: int) -> Tile:
-    return Tile(label, number(value), bad=value > 0)
+def _known(value: float, sure: bool, words: str = "") -> str:
+    """A figure; a lower bound where more of it may be unknown, and not 0 then."""
+    if not sure and not value:
+        return "?"
+    return (words or number(value)) + ("" if sure else "+")
 
 
 def gaps(figures: Figures) -> list[Gap]:
@@ -505,14 +520,16 @@ def _worst_first(cluster: Cluster) -> tuple[object, ...]:
 
 
 def _cluster_row(one: Cluster) -> tuple[str, ...]:
-    standing = one.standing
-    figures = (standing.partitions, standing.leaderless, standing.under_min_isr, standing.last_replica)
+    standing, seen, listed_ = one.standing, bool(one.standing.partitions), bool(one.brokers)
     down = ", ".join(map(str, one.down[:8])) + (", ..." if len(one.down) > 8 else "")
     return (
         one.name,
-        *map(number, figures),
-        number(len(one.brokers)),
-        down or "-",
+        _known(standing.partitions, seen),
+        _known(standing.leaderless, seen),
+        _known(standing.under_min_isr, seen and not standing.min_isr_unknown),
+        _known(standing.last_replica, seen),
+        _known(len(one.brokers), listed_),
+        down or ("-" if listed_ else "?"),
         moment(one.begins).removesuffix(" UTC"),
         moment(one.ends).removesuffix(" UTC"),
         "metadata log" if one.from_log else "snapshots",
