@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kelr.commands.session import Session
 from kelr.commands.targets import read_ids, read_rules
@@ -388,6 +388,8 @@ def _restarts(
     else:
         plan = restarts.in_order(question.restart)
     found.safe = plan.safe
+    if found.errors or getattr(source, "cut_short", False):
+        plan = replace(plan, steps=tuple(replace(step, known=False) for step in plan.steps))
     show_restarts(
         session.output,
         plan,
@@ -431,6 +433,8 @@ def _after_restarts(question: Question, selection: Selection, plan: RestartPlan)
         if one.already and name:
             return ["explain", name, *question.keep_flags]
         return ["whatif", *targets, "--stop", str(blocked.broker), *question.keep_flags]
+    if blocked is None and plan.unhealthy:
+        return ["explain", str(plan.unhealthy[0].examples[0]), *question.keep_flags]
     if question.restart_order and first is not None:
         return ["whatif", *targets, "--restart", str(first.broker), "--check", *keep, *question.keep_flags]
     return ["describe", *targets, "--under-replicated"]

@@ -57,7 +57,7 @@ def restart_view(*, whole: bool = True) -> View[RestartStep]:
         ),
         tail=(
             Fact("partitions", "integer", "Partitions that were looked at."),
-            Fact("safe", "boolean", "Whether all steps are safe."),
+            Fact("safe", "boolean", "Whether all steps are safe, and every partition has now what they are to keep."),
             Fact("unhealthy", "object[]", "Partitions that do not have now what every step is to keep."),
             NOTES,
             *ERRORS_TAIL,
@@ -115,14 +115,13 @@ def show_restarts(
     Args:
         limit: so many reasons are shown to people.
     """
-    whole = bool(plan.partitions) and not errors
     every = [*notes_of(rules, cluster, {}, 0), *([] if plan.partitions else [NOTHING_READ]), *notes]
     if output.format.for_people:
-        for line in _lines(plan, cluster, rules, Layout(output.width), limit, whole=whole):
+        for line in _lines(plan, cluster, rules, Layout(output.width), limit=limit, errors=errors):
             output.line(line)
     else:
         head = {**head_of(cluster, source, rules), "keep": str(plan.keep)}
-        with output.listing(restart_view(whole=whole), head) as listing:
+        with output.listing(restart_view(whole=bool(plan.partitions) and not errors), head) as listing:
             listing.add(plan.steps)
             listing.finish(
                 {
@@ -138,12 +137,18 @@ def show_restarts(
 
 
 def _lines(
-    plan: RestartPlan, cluster: Cluster, rules: ChosenRules, layout: Layout, limit: int | None, *, whole: bool
+    plan: RestartPlan,
+    cluster: Cluster,
+    rules: ChosenRules,
+    layout: Layout,
+    *,
+    limit: int | None,
+    errors: Sequence[TopicError],
 ) -> Iterator[Text]:
-    yield from layout.lines(_headline(plan, rules, cluster))
+    yield from layout.lines(_headline(plan, rules, cluster, errors))
     for one in plan.unhealthy:
         yield from layout.lines([*styled("Now: ", Style.NOTICE), *plain(f"{_which(one)} {_title(one)}")])
-    yield from layout.table(_people_columns(whole=whole), plan.steps)
+    yield from layout.table(_people_columns(whole=bool(plan.partitions) and not errors), plan.steps)
     blocks = list(_blocks(plan, cluster))
     for text in blocks[:limit]:
         yield from layout.lines(text)
@@ -157,7 +162,7 @@ def _title(one: Blocked) -> str:
     return next(shape.title.strip() for shape in SHAPES if shape.flag is one.standing)
 
 
-def _headline(plan: RestartPlan, rules: ChosenRules, cluster: Cluster) -> Text:
+def _headline(plan: RestartPlan, rules: ChosenRules, cluster: Cluster, errors: Sequence[TopicError]) -> Text:
     unsafe = sum(bool(step.blocked) for step in plan.steps)
     kept = "a leader and min ISR" if plan.keep is Keep.MIN_ISR else "a leader"
     about = plain(f" (rules {rules.rules.name})")
@@ -165,6 +170,13 @@ def _headline(plan: RestartPlan, rules: ChosenRules, cluster: Cluster) -> Text:
         return [*styled("UNKNOWN: ", Style.NOTICE), *plain("no partition was read"), *about]
     if cluster.controller_silence is not None and not unsafe:
         return [*styled("UNKNOWN: ", Style.NOTICE), *plain("no controller answers"), *about]
+    if plan.unhealthy and not unsafe:
+        steps = "these steps" if len(plan.steps) > 1 else "this step"
+        none = f"in {steps} no other partition is known to lose {kept.replace(' and ', ' or ')}"
+        return [*styled("Not healthy now: ", Style.BAD), *plain(f"{_already(plan)}; {none}"), *about]
+    if not unsafe and not all(step.known for step in plan.steps):
+        why = "some topics could not be read" if errors else "the metadata log could not be read to its end"
+        return [*styled("UNKNOWN: ", Style.NOTICE), *plain(why), *about]
     if not unsafe:
         steps = "every restart" if len(plan.steps) > 1 else "the step"
         return [
@@ -179,6 +191,14 @@ def _headline(plan: RestartPlan, rules: ChosenRules, cluster: Cluster) -> Text:
         *plain(f"{what} would leave partitions without {kept.replace(' and ', ' or ')}"),
         *about,
     ]
+
+
+def _already(plan: RestartPlan) -> str:
+    """How many partitions do not have now what is to be kept."""
+    counts: dict[str, int] = {}
+    for one in plan.unhealthy:
+        counts[_title(one)] = counts.get(_title(one), 0) + one.count
+    return f"of {plan.partitions:,} partitions " + ", ".join(f"{many:,} {title}" for title, many in counts.items())
 
 
 def _blocks(plan: RestartPlan, cluster: Cluster) -> Iterator[Text]:

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,8 @@ from kelr.model import (
 )
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
+from tests.metadata_logs import batch, shrunk
+from tests.told_log import write_told_log
 
 _FEATURES = {ELR_FEATURE: 1, METADATA_FEATURE: 30}
 _BROKERS = tuple(Broker(one, BrokerStatus.LIVE, rack=f"az{(one - 1) % 3 + 1}") for one in range(1, 5))
@@ -380,3 +383,42 @@ def test_a_cordoned_broker_is_told(kelr: Kelr, cluster: Callable[[Snapshot], Non
             ran = kelr("whatif", *asked, "-b", "kafka:9092", "-o", "json")
             notes = json.loads(ran.out)["notes"]
             assert any(note.startswith(told) for note in notes) is is_told, (asked, notes)
+
+
+def test_restarts_are_not_safe_where_a_partition_has_no_leader_already(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    brokers = (*_BROKERS, Broker(9, BrokerStatus.FENCED))
+    lost = PartitionState("orders", 4, None, 5, (9,), (9,), (), ())
+    cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, brokers=brokers), partitions=(*HEALTHY.partitions, lost)))
+    ran = kelr("whatif", "--restart", "4", "--check", "-b", "kafka:9092")
+    assert ran.code == 1
+    assert ran.out.startswith(
+        "Not healthy now: of 5 partitions 1 without leader; in this step no other partition is known to lose a"
+        " leader or min ISR"
+    )
+    assert ran.err == "  next: kelr explain orders:4 -b kafka:9092\n"
+    for question in (("--restart", "4"), ("--restart-order",)):
+        document = json.loads(kelr("whatif", *question, "-o", "json").out)
+        assert (document["safe"], len(document["unhealthy"])) == (False, 1)
+
+
+def test_restarts_are_safe_of_no_topic_that_was_not_read(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    cluster(replace(HEALTHY, topic_errors=(TopicError("secret", "TOPIC_AUTHORIZATION_FAILED", ""),)))
+    ran = kelr("whatif", "--restart", "3", "--check")
+    assert ran.code == 7
+    assert ran.out.startswith("UNKNOWN: some topics could not be read")
+    document = json.loads(kelr("whatif", "--restart", "3", "-o", "json").out)
+    assert (document["safe"], [item["safe"] for item in document["items"]]) == (False, [False])
+
+
+def test_restarts_are_not_safe_by_a_metadata_log_that_ends_at_damage(kelr: Kelr, tmp_path: Path) -> None:
+    write_told_log(tmp_path)
+    question = ("whatif", "--restart", "3", "--keep", "leader", "--check", "--metadata-log", str(tmp_path))
+    assert kelr(*question).code == 0
+    (tmp_path / f"{1_000_000:020}.log").write_bytes(batch(1_000_000, shrunk(0, isr=(1, 2))))
+    ran = kelr(*question)
+    assert ran.code == 1
+    assert ran.out.startswith("UNKNOWN: the metadata log could not be read to its end")
+    document = json.loads(kelr(*question, "-o", "json").out)
+    assert (document["safe"], [item["safe"] for item in document["items"]]) == (False, [False])

@@ -69,7 +69,7 @@ class RestartStep:
     reason: str
     """Why it is its turn, in words."""
     known: bool = True
-    """Whether the state that it goes by is the present one: without a controller nobody can tell."""
+    """Whether the state that it goes by is the present one, and whole: without a controller nobody can tell."""
 
     @property
     def safe(self) -> bool:
@@ -88,5 +88,6 @@ class RestartPlan:
 
     @property
     def safe(self) -> bool:
-        """Whether each step is; not where no partition was found: nothing is known then of any."""
-        return self.partitions > 0 and all(step.safe for step in self.steps)
+        """Whether each step is, and every partition has now what is to be kept; not where no partition was found:
+        nothing is known then of any."""
+        return self.partitions > 0 and not self.unhealthy and all(step.safe for step in self.steps)
