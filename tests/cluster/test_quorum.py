@@ -256,7 +256,7 @@ def test_all_controllers_are_lost_and_one_is_made_of_a_brokers_copy(
     assert verify(lab, collection) == 1  # nobody leads yet
     lab.start_controller(FIRST)
     wait_until_it_leads(lab)
-    assert verify(lab, collection) == 0
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
     stray = lab.data_directory(1) / "orders-7.5a5f7d6b2f5b4b2d8f2b-stray"
     stray.mkdir()
     assert verify(lab, collection) == 1
@@ -330,7 +330,7 @@ def test_static_voters_are_lost_and_one_is_made_of_a_brokers_copy(
     alone_in_its_file(lab)
     lab.start_controller(FIRST)
     wait_until_it_leads(lab)
-    assert verify(lab, collection) == 0
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
     create(lab, "after")
     traffic.stop()
     assert traffic.failed == []
@@ -369,7 +369,7 @@ def test_a_static_voter_that_is_left_is_made_to_lead_alone(static_lab: Lab, caps
     alone_in_its_file(lab)
     lab.start_controller(FIRST)
     wait_until_it_leads(lab)
-    assert verify(lab, collection) == 0
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
     create(lab, "after")
     traffic.stop()
     assert traffic.failed == []
@@ -433,7 +433,7 @@ def test_a_stale_copy_that_begins_with_a_checkpoint_deletes_nothing_of_stopped_b
         rescue(lab, [stopped], f"{FIRST},{SECOND}", str(THIRD))
         lab.start_controller(FIRST)
         start_brokers(lab)
-        assert verify(lab, stopped) == 0
+        lab.wait_until("all is as planned", lambda: verify(lab, stopped) == 0)
         assert (len(renamed(lab, "late", "-stray")), renamed(lab, "late", "-delete")) == (4, [])
         assert read_all(lab, "early") == records["early"]
         collections = [stopped, stop_everything(lab, "again", lab.data_directory(FIRST))]
@@ -469,7 +469,7 @@ def test_a_brokers_copy_that_begins_with_a_checkpoint(
         rescue(lab, [collection], f"{FIRST},{SECOND},{THIRD}")
         lab.start_controller(FIRST)
         wait_until_it_leads(lab)
-        assert verify(lab, collection) == 0
+        lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
         create(lab, "after")
         traffic.stop()
         assert traffic.failed == []
@@ -612,7 +612,7 @@ def test_all_voters_have_moved_and_find_each_other_again(lab: Lab) -> None:
     known = quorum_at(new.values())
     assert known is not None
     assert {*known.listeners} == {f"{HOST}:{port}" for port in new.values()}
-    assert verify(lab, collection) == 0
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
 
 
 def quorum_tool(lab: Lab, *words: str, config: int = FIRST) -> bool:
@@ -678,7 +678,7 @@ def all_addresses_changed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     for broker in lab.brokers:
         lab.kill(broker)
         lab.start(broker)
-    assert verify(lab, collection) == 0
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
 
 
 def following(lab: Lab) -> Mapping[int, bool]:
@@ -706,7 +706,7 @@ def a_majority_is_lost_and_the_rest_lags(lab: Lab, capsys: pytest.CaptureFixture
         grow(lab, node)
     lab.wait_until("three vote", lambda: votes(lab, *lab.controllers))
     assert len(lab.partitions(topic)) == 6
-    assert verify(lab, collection) == 0
+    lab.wait_until("all is as planned", lambda: verify(lab, collection) == 0)
 
 
 def stop_everything(lab: Lab, name: str, *directories: Path) -> Path:

@@ -2,7 +2,7 @@
 
 The cluster is `kelr.simulation`'s. In front of it brokers tell what they know, each some seconds late, and pass on what
 is asked: it is refused, lost, done without an answer, late up to 70 s, done twice, answered with an error, for all
-partitions or for one.
+partitions or for one. For a while they do not describe a topic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kelr.sources.base import Progress
 from kelr.sources.memory import MemorySource
 from tests.histories.chance import Chance
 from tests.histories.machines import Process, Time
-from tests.recovery.simulated import CLUSTER_ID, SnapshotSource
+from tests.recovery.simulated import CLUSTER_ID, SnapshotSource, without_hidden
 
 BROKERS = (1, 2, 3)
 QUICK_S = 0.005
@@ -43,6 +43,8 @@ ERRORS = (
     "BROKER_NOT_AVAILABLE",
     "POLICY_VIOLATION",
 )
+HIDDEN = ("TOPIC_AUTHORIZATION_FAILED", "INCONSISTENT_ISR", "UNKNOWN_SERVER_ERROR")
+"""Why a topic is not described: DESCRIBE was revoked, or the broker does not know yet (`kelr.sources.live.decode`)."""
 FAULTS = ("refused", "lost", "unanswered", "late", "garbled", "twice", "error", "error done", "one")
 
 
@@ -135,6 +137,8 @@ class Cluster:
         self.versions.append(Version(0.0, self.beginning))
         self.strength = self.chance.strength("faults")
         """How often requests go wrong."""
+        self.hiding = self.chance.strength("hidden topics")
+        """How often a broker does not describe a topic for a while."""
         self.impatience = self.chance.stream("impatience").choice((0.0, 1.0))
         """How often somebody ends a kelr that gets no answer."""
         self._note_leaders()
@@ -212,6 +216,13 @@ class Cluster:
             return f"{kind} {random.choice([one for one in ERRORS if not is_refusal(one)])}"
         return kind
 
+    def draw_hidden(self, random: Random) -> list[Any] | None:
+        """Which topic cannot be described, why, and for how many seconds."""
+        if random.random() >= 0.1 * self.hiding:
+            return None
+        topics = sorted({at.topic for at in self.now.controller.partitions})
+        return [random.choice(topics), random.choice(HIDDEN), random.choice((1, 10, 60))] if topics else None
+
     def followers_catch_up(self, writes: int = 0) -> None:
         """Clients write so many records to each partition, as far as its leader takes them; followers fetch, and
         leaders take those that have caught up into the ISR."""
@@ -259,6 +270,8 @@ class Connection:
         """Told of each request right before it is sent."""
         stream = cluster.chance.stream(f"{process.who.user}'s broker")
         self._order = stream.sample(BROKERS, len(BROKERS))
+        self._hidden: dict[str, str] = {}
+        self._hidden_until_s = 0.0
 
     def broker(self) -> int:
         """Whom it asks. Raises ConnectError."""
@@ -273,6 +286,21 @@ class Connection:
         broker = self.broker()
         self.process.elapse(QUICK_S)
         return self.cluster.shown_by(broker)
+
+    def hidden(self) -> Mapping[str, str]:
+        """Topics that are not described now, with Kafka's name of the error."""
+        time = self.cluster.time
+        if self.cluster.well or time.now_s >= self._hidden_until_s:
+            self._hidden = {}
+        if not self._hidden and not self.cluster.well:
+            source = f"{self.process.who.user}'s descriptions"
+            found = self.cluster.chance.choose(source, self.cluster.draw_hidden)
+            if found is not None:
+                topic, error, seconds = found
+                time.note(self.process.name, f"{topic} is not described for {seconds} s: {error}")
+                time.reached[f"a topic is not described: {error}"] += 1
+                self._hidden, self._hidden_until_s = {topic: error}, time.now_s + seconds
+        return self._hidden
 
     def change(
         self,
@@ -365,7 +393,7 @@ class HistorySource(SnapshotSource):
         return MemorySource(newest).replica_logs(partitions, lineage=lineage, progress=progress)
 
     def _snapshot(self) -> Snapshot:
-        return self._connection.read().snapshot
+        return without_hidden(self._connection.read().snapshot, self._connection.hidden())
 
 
 class HistoryAdminClient:

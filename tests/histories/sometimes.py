@@ -16,7 +16,7 @@ from typing import Any
 import kelr
 from kelr.errors import RefusedError
 from kelr.model.plan import ElectionResult
-from tests.histories.cluster import FAULTS
+from tests.histories.cluster import FAULTS, HIDDEN
 from tests.histories.rescue import PRODUCE_FAULTS
 
 ENOUGH = 10_000
@@ -74,6 +74,7 @@ def wanted() -> tuple[str, ...]:
         *(f"{end} at {moment}" for end in _ENDS for moment in MOMENTS),
         *(f"{kind} goes wrong: {fault}" for kind in _KINDS for fault in FAULTS),
         *(f"produce goes wrong: {fault}" for fault in PRODUCE_FAULTS),
+        *(f"a topic is not described: {error}" for error in HIDDEN),
         *(f"torn {line} of journal" for line in ("first line", "line in the middle", "last line")),
         *(f"{error} at {file}" for error in ("EIO", "ENOSPC") for file in _FILES),
         "a mend is killed in a mend",

@@ -135,6 +135,10 @@ def _ages_by_the_wall_clock(patch: Patch) -> None:
     patch(mending, "_config_late_s", lambda site, journalled: config_late_s(site, journalled) - age_s(site, journalled))
 
 
+def _what_is_not_described_is_gone(patch: Patch) -> None:
+    patch(States, "why_unread", lambda *_: None)
+
+
 DEFECTS: Mapping[Callable[[Patch], None], int] = {
     _no_cut_of_a_torn_line: 318,
     _no_line_before_an_election: 0,
@@ -149,6 +153,7 @@ DEFECTS: Mapping[Callable[[Patch], None], int] = {
     _no_refusal_of_open_journals: 24,
     _a_lagging_broker_is_believed_about_orders: 523,
     _ages_by_the_wall_clock: 13,
+    _what_is_not_described_is_gone: 2970073,
 }
 """The seed that found each last: it is played first, and all up to `MOST` where it no longer does."""
 
