@@ -59,17 +59,17 @@ def maybe_cut(replicas: Sequence[int]) -> str:
 
 
 def gone_in_words(ranges: Sequence[tuple[int, int]], unheard: Sequence[int] = ()) -> str:
-    """``offsets 101..162 were committed and are on no log that Kafka keeps: ...``.
+    """``offsets 101..162 were committed and are on no usable log: ...``.
 
-    It does not keep what is beyond a damaged batch (`ReplicaLog.cut_off`), which the disk still holds.
+    A disk may still hold them beyond a damaged batch (`ReplicaLog.cut_off`): Kafka cuts that off.
 
     Args:
         unheard: replicas whose logs were not read: they may still hold them.
     """
     count = sum(last - first + 1 for first, last in ranges)
     were, are, they = agree(count, "was", "were"), agree(count, "is", "are"), agree(count, "it is", "they are")
-    kept = "no log that Kafka keeps"
-    where = f"{kept}, of those that were read" if unheard else f"{kept}: {they} lost whichever replica is elected"
+    kept = "no usable log"
+    where = f"{kept} of those that were read" if unheard else f"{kept}: {they} lost whichever replica is elected"
     return f"{offsets_in_words(ranges)} {were} committed and {are} on {where}"
 
 
@@ -98,7 +98,7 @@ def certainty_in_words(loss: Loss) -> str:
         return loss.reason
     why = [not_read(loss.unheard)] if loss.unheard else []
     why += [f"{brokers(loss.lost_data)} lost committed data"] if loss.lost_data else []
-    why += [f"{offsets_in_words(loss.gone_ranges)} on no log that Kafka keeps"] if loss.gone_ranges else []
+    why += [f"{offsets_in_words(loss.gone_ranges)} on no usable log"] if loss.gone_ranges else []
     why = why or [maybe_cut(loss.may_have_lost) or loss.reason]
     return f"UNKNOWN: {'; '.join(why)}"
 

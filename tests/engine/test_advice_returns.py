@@ -617,8 +617,8 @@ def test_what_kafka_deletes_from_a_disk_at_its_start_is_saved_before() -> None:
     assert "--log-dir" in advice.rescue
     assert any("still holds offsets 20..59, beyond a damaged batch" in note for note in with_cut_off().notes)
     # Not "on no log that was read": its disk was.
-    assert gone_in_words(((20, 59),)).startswith("offsets 20..59 were committed and are on no log that Kafka keeps: ")
-    kept = "on no log that Kafka keeps, of those that were read"
+    assert gone_in_words(((20, 59),)).startswith("offsets 20..59 were committed and are on no usable log: ")
+    kept = "on no usable log of those that were read"
     assert gone_in_words(((20, 59),), (3,)) == f"offsets 20..59 were committed and are {kept}"
 
 

@@ -394,12 +394,9 @@ def test_what_a_disk_knows_to_be_committed_and_no_log_holds_is_named() -> None:
     assert (loss.grade, loss.committed, loss.total) == (LossCertainty.UNKNOWN, Bounds(62, None), Bounds(62, None))
     assert (loss.gone_ranges, loss.committed_ranges) == (((101, 162),), ((101, 162),))
     assert loss.reason.endswith(
-        "offsets 101..162 were committed and are on no log that Kafka keeps: they are lost whichever replica is elected"
+        "offsets 101..162 were committed and are on no usable log: they are lost whichever replica is elected"
     )
-    assert (
-        certainty_in_words(loss)
-        == "UNKNOWN: brokers 4 and 2 lost committed data; offsets 101..162 on no log that Kafka keeps"
-    )
+    assert certainty_in_words(loss) == "UNKNOWN: brokers 4 and 2 lost committed data; offsets 101..162 on no usable log"
     shorter = loss_of_electing(crashed(saved=163), 2)
     assert (shorter.committed, shorter.committed_ranges) == (Bounds(100, None), ((63, 162),))
     assert (shorter.total, shorter.gone_ranges) == (Bounds(100, None), ((101, 162),))
