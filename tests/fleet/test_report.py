@@ -108,6 +108,7 @@ def assessed(scenario: str, kind: str, rules: str, certain: bool, **counts: Any)
             "rules": rules,
             "rules_certain": certain,
             "newest": True,
+            "partitions": 5,
         },
         **{"brokers": [1], "happens": f"{scenario}!", **SUMS, "last_replica": 0, "doubtful": 0, **counts},
     }
@@ -245,7 +246,56 @@ def test_what_they_went_through(figures: Figures) -> None:
     assert (setting.places, setting.topics, setting.partitions) == (9, 9, 45)
     assert [place.name for place in setting.examples] == ["t9", "t8", "t7", "t6", "t5"]
     assert figures.quarantined == 1
-    assert figures.missing == ()
+    assert [one.what for one in figures.missing] == [
+        "what failures would do in b: not assessed, as none of its brokers is on record: ingest its metadata log first",
+        "how long there was trouble, unclean elections and restarts, risky settings in b: not summed up, or nothing of"
+        " it is in the window",
+    ]
+    assert figures.missing[1].command == ("fleet", "exposure", "--lake", "lake", "--cluster", "b")
+
+
+SOURCES = (("a", "log"), ("b", "snapshot"))
+
+
+def of_steps(*sums: Mapping[str, Any], expose: str) -> InMemory:
+    """A lake of two clusters, of which some were looked at."""
+    return InMemory(
+        {
+            PARTITION_STATES: STATES,
+            BROKER_EVENTS: [{**BROKERS[0], "cluster": one, "source": source} for one, source in SOURCES],
+            CLUSTER_EVENTS: [],
+            INPUTS: [],
+            EXPOSURE: [exposed(one, "cluster", "leaderless", 1.0) | {"cluster": one} for one in expose],
+            ASSESSMENT_SUMS: sums,
+        }
+    )
+
+
+BROKER_OF_A = assessed("broker 1 killed", "broker", "elr-4.3", True)
+BROKER_OF_B = {**BROKER_OF_A, "cluster": "b", "partitions": 1}
+
+
+@pytest.mark.parametrize(
+    ("sums", "expose", "told"),
+    [
+        ((BROKER_OF_A, BROKER_OF_B), "ab", []),
+        ((BROKER_OF_A,), "ab", ["what failures would do in b: not assessed"]),
+        ((BROKER_OF_A, {**BROKER_OF_B, "newest": False}), "ab", ["in b: assessed as of another moment"]),
+        (({**BROKER_OF_A, "partitions": 2}, BROKER_OF_B), "ab", ["in payments: 2 of 5 partitions were assessed"]),
+        (
+            (BROKER_OF_A, {**BROKER_OF_B, "kind": "file"}),
+            "b",
+            ["in b: the failure of one broker was not assessed", "risky settings in payments: not summed up"],
+        ),
+        ((), "", ["in b, payments: not assessed", "in b, payments: not summed up"]),
+    ],
+)
+def test_clusters_that_a_step_did_not_look_at_are_missing(
+    sums: tuple[Mapping[str, Any], ...], expose: str, told: list[str]
+) -> None:
+    found = [one.what for one in figures_of(cast("Lake", of_steps(*sums, expose=expose))).missing]
+    assert len(found) == len(told)
+    assert all(some in one for one, some in zip(found, told, strict=True)), found
 
 
 def test_what_failures_would_do_by_the_rules_that_the_cluster_runs(figures: Figures) -> None:
@@ -345,8 +395,9 @@ def test_what_is_older_than_its_ground_or_of_another_moment_is_said(spark: Spark
         return [one.what for one in figures_of(filled).missing]
 
     with filled.changing() as changes:
-        changes.append(EXPOSURE, rows(spark, EXPOSURE, [exposed("a", "cluster", "leaderless", 7_200.0)]))
-        now = [assessed("broker 1 killed", "broker", "elr-4.3", True, may_lose=4)]
+        lasted = [exposed("a", "cluster", "leaderless", 7_200.0) | {"cluster": cluster} for cluster in "ab"]
+        changes.append(EXPOSURE, rows(spark, EXPOSURE, lasted))
+        now = [assessed("broker 1 killed", "broker", "elr-4.3", True, partitions=6), BROKER_OF_B]
         changes.append(ASSESSMENT_SUMS, rows(spark, ASSESSMENT_SUMS, now))
     assert told() == []
     with filled.changing() as changes:
@@ -358,7 +409,7 @@ def test_what_is_older_than_its_ground_or_of_another_moment_is_said(spark: Spark
     with filled.changing() as changes:
         then = [{**one, "newest": False} for one in now]
         changes.replace(ASSESSMENT_SUMS, rows(spark, ASSESSMENT_SUMS, then), [{}])
-    assert told()[0] == "what failures would do now in a: assessed as of another moment"
+    assert told()[0] == "what failures would do in a, b: assessed as of another moment"
     assert figures_of(filled).scenarios == ()
 
 

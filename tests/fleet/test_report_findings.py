@@ -101,7 +101,7 @@ def test_where_nothing_was_assessed_it_is_not_known_whether_a_replica_is_complet
     assert found(replace(FLEET, scenarios=()), Kind.UNPROVEN) == []
     (finding,) = found(replace(FLEET, scenarios=()), Kind.LEADERLESS)
     assert finding.title == "12 partitions without leader"
-    assert "Whether a replica of each is proven complete: kelr fleet assess was not run." in finding.unknown
+    assert "Whether a replica of each is proven complete: this cluster was not assessed." in finding.unknown
 
 
 def test_where_every_leaderless_partition_has_a_complete_replica_nothing_is_at_risk() -> None:

@@ -262,7 +262,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A step of the pipeline that was not run, so that the report does not tell what it would."""
+    """A step of the pipeline that was not run, or not on all, so that the report does not tell what it would."""
 
     what: str
     command: tuple[str, ...]

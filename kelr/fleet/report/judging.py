@@ -113,7 +113,7 @@ def _leaderless(figures: Figures, cluster: Cluster) -> Iterator[Finding]:
         text.append(f"Most of them in: {listed(topics, most=_SHOWN)}.")
     unknown = []
     if now is None:
-        unknown.append("Whether a replica of each is proven complete: kelr fleet assess was not run.")
+        unknown.append("Whether a replica of each is proven complete: this cluster was not assessed.")
     elif now.uncertain:
         unknown.append(f"For {count(now.uncertain, 'partition')} something that is not known would decide who leads.")
     if standing.elr_unknown:

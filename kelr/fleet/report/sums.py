@@ -36,6 +36,7 @@ from kelr.fleet.report.figures import (
 )
 from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, INPUTS, LOG_INFO, PARTITION_STATES, Table
 from kelr.model import BrokerStatus
+from kelr.page.words import listed
 
 if TYPE_CHECKING:
     from kelr.fleet.lake import Lake
@@ -53,6 +54,7 @@ GONE = "unregistered"
 _SOME = 1_000
 _Row = dict[str, Any]
 _Span = tuple[datetime | None, datetime | None]
+_Step = tuple[str, ...]
 
 
 def _standing(rows: pa.Table) -> Mapping[str, Any]:
@@ -245,43 +247,73 @@ def figures_of(lake: Lake) -> Figures:
         "failures": (ASSESSMENT_SUMS, _failures),
     }
     sums: dict[str, Any] = {name: ask(lake) for name, (table, ask) in exposed.items() if has(lake, table)}
+    found = clusters(lake)
     return Figures(
         lake.place,
         lake.version.number,
         datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms else None,
-        clusters(lake),
+        found,
         **sums,
-        missing=tuple(_missing(lake)),
+        missing=tuple(_missing(lake, found)),
         quarantined=lake.dataset(INPUTS).count_rows(filter=pc.field("status") == "quarantined"),
     )
 
 
-def _missing(lake: Lake) -> list[Missing]:
-    found = []
+def _missing(lake: Lake, found: Sequence[Cluster]) -> Iterator[Missing]:
+    there = [one for one in found if one.standing.partitions]
+    what = "what failures would do"
     assess = ("fleet", "assess", "--lake", lake.place, "--scenarios", "now,each-broker,each-rack")
     if ASSESSMENT_SUMS.name not in lake.version.tables:
-        found.append(Missing("what failures would do: kelr fleet assess was not run", assess))
+        yield Missing(f"{what}: kelr fleet assess was not run", assess)
     else:
         if is_older(lake, ASSESSMENT_SUMS):
-            found.append(Missing(f"what failures would do since they were assessed: {_MORE}", assess))
-        then = _assessed_then(lake)
-        if then:
-            found.append(
-                Missing(f"what failures would do now in {', '.join(then)}: assessed as of another moment", assess)
-            )
+            yield Missing(f"{what} since they were assessed: {_MORE}", assess)
+        yield from _left_out(there, _not_assessed(lake), what, assess)
+    what, expose = "how long there was trouble", ("fleet", "exposure", "--lake", lake.place)
+    what += ", unclean elections and restarts, risky settings"
     if EXPOSURE.name not in lake.version.tables:
-        found.append(
-            Missing(
-                "how long there was trouble, unclean elections and restarts, risky settings: kelr fleet exposure"
-                " was not run",
-                ("fleet", "exposure", "--lake", lake.place),
-            )
-        )
-    elif is_older(lake, EXPOSURE):
-        found.append(
-            Missing(f"what lasted since it was summed up: {_MORE}", ("fleet", "exposure", "--lake", lake.place))
-        )
-    return found
+        yield Missing(f"{what}: kelr fleet exposure was not run", expose)
+    else:
+        if is_older(lake, EXPOSURE):
+            yield Missing(f"what lasted since it was summed up: {_MORE}", expose)
+        exposed = {row["cluster"] for row in rows_of(lake, EXPOSURE, ("cluster",))}
+        reason = "not summed up, or nothing of it is in the window"
+        yield from _left_out(there, lambda one: "" if one.id in exposed else reason, what, expose)
+
+
+def _not_assessed(lake: Lake) -> Callable[[Cluster], str]:
+    """Why it is not known of a cluster what failures would do; empty: it is."""
+    then, counts, kinds = set[str](), dict[str, int](), set[tuple[str, str]]()
+    for row in rows_of(lake, ASSESSMENT_SUMS, ("cluster", "kind", "partitions", "newest")):
+        counts[row["cluster"]] = row["partitions"]
+        kinds.add((row["cluster"], row["kind"]))
+        if not row["newest"]:
+            then.add(row["cluster"])
+    compared = not is_older(lake, ASSESSMENT_SUMS)
+
+    def why(one: Cluster) -> str:
+        if one.id not in counts:
+            known = "" if one.brokers else ", as none of its brokers is on record: ingest its metadata log first"
+            return f"not assessed{known}"
+        if one.id in then:
+            return "assessed as of another moment"
+        if compared and counts[one.id] < one.standing.partitions:
+            return f"{counts[one.id]:,} of {one.standing.partitions:,} partitions were assessed"
+        return "" if (one.id, "broker") in kinds else "the failure of one broker was not assessed"
+
+    return why
+
+
+def _left_out(found: Iterable[Cluster], why: Callable[[Cluster], str], what: str, step: _Step) -> Iterator[Missing]:
+    """What a step did not look at: of each reason one, with the clusters."""
+    reasons: dict[str, list[Cluster]] = defaultdict(list)
+    for one in found:
+        reasons[why(one)].append(one)
+    for reason, some in sorted(reasons.items()):
+        if reason:
+            names = listed(tuple(one.name for one in some), most=FEW)
+            these = [word for one in some for word in ("--cluster", one.id)] if len(some) <= FEW else []
+            yield Missing(f"{what} in {names}: {reason}", (*step, *these))
 
 
 _MORE = "more was ingested after it"
@@ -292,12 +324,6 @@ def is_older(lake: Lake, table: Table) -> bool:
     """Whether a table was made before something that it is made of was ingested."""
     changed = lake.version.changed
     return changed.get(table.name, 0) < max(changed.get(one.name, 0) for one in _INGESTED)
-
-
-def _assessed_then(lake: Lake) -> list[str]:
-    """Clusters that were assessed as they were at an earlier moment: beside what is now, that would mislead."""
-    then = {row["cluster"] for row in rows_of(lake, ASSESSMENT_SUMS, ["cluster"], ~pc.field("newest"))}
-    return sorted(lake.version.clusters.get(cluster, cluster) for cluster in then)
 
 
 # What they went through.
