@@ -62,7 +62,7 @@ def report(
     output = open_output(ctx)
     wanted = _formats(formats)
     try:
-        from kelr.fleet.report.pages import TITLE, gaps, nothing, report_of  # noqa: PLC0415 - Jinja is of an extra
+        from kelr.fleet.report.pages import TITLE, gaps, nothing, report_of, windows  # noqa: PLC0415 - Jinja is of an extra
         from kelr.fleet.report.sums import figures_of  # noqa: PLC0415 - pyarrow is, too
         from kelr.fleet.report.written import write_report  # noqa: PLC0415 - as above
     except ImportError as error:
@@ -73,7 +73,8 @@ def report(
     made = report_of(figures_of(opened), top=top, title=title or TITLE)
     written = write_report(made, opened, out, wanted)
     unseen = [gap.text for gap in gaps(made.figures)]
-    notes = list(notes_on(unseen if made.findings else [nothing(made.figures), *unseen], made.chosen.more))
+    first = [] if made.findings else [nothing(made.figures)]
+    notes = list(notes_on([*first, *unseen, *windows(made.figures)], made.chosen.more))
     paths = [f"{out.rstrip('/')}/{path}" for path in written]
     head: dict[str, Json] = {"lake": made.figures.place, "lake_version": made.figures.version}
     with output.listing(fix_view(), head) as listing:

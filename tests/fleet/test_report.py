@@ -121,7 +121,7 @@ def election(partition: int, elected_as: str, hour: int, **more: Any) -> dict[st
 
 def exposed(name: str, dimension: str, trouble: str, seconds: float, week: date | None = None) -> dict[str, Any]:
     return {
-        **{"cluster": "a", "dimension": dimension, "name": name, "week": week, "trouble": trouble},
+        **{"cluster": "a", "dimension": dimension, "name": name, "week": week, "trouble": trouble, "window_from": NOON},
         **{"partitions": 2, "spells": 3, "seconds": seconds, "longest_seconds": seconds, "unknown_seconds": 1.0},
         **{"share": 0.5, "unknown_share": 0.1, "lasting": 1, "unsure_spells": 0},
     }
@@ -232,6 +232,7 @@ def test_how_clusters_stand(figures: Figures) -> None:
 
 
 def test_what_they_went_through(figures: Figures) -> None:
+    assert figures.windows == (("a", NOON, None),)
     assert figures.weeks == (WeekTrouble("a", MONDAY, "leaderless", 2, 3, 7_000.0, 1.0),)
     assert [(one.topic, one.seconds) for one in figures.troubles] == [
         (None, 7_200.0),
@@ -473,7 +474,8 @@ def test_check_fails_where_not_everything_was_looked_at(
             "nothing was found in what was looked at, and not everything was",
             "1 file could not be read: table inputs of the lake says which, and why",
         ]
-    assert (code, document["items"], document["notes"]) == (len(notes) - 1, [], notes)
+    window = "unclean elections, restarts and times are counted from 2026-11-10 12:00 UTC"
+    assert (code, document["items"], document["notes"]) == (len(notes) - 1, [], [*notes, window])
 
 
 @pytest.mark.parametrize(("formats", "complaint"), [("pdf", "there is no pdf"), (",", "there is no format")])

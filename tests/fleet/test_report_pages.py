@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -196,6 +196,21 @@ def test_nothing_seen_is_no_pass(unseen: dict[str, Any], words: str) -> None:
     for text in (Page(html(report)).text, markdown(report), nothing(figures)):
         assert "Nothing was found in what was looked at, and not everything was." in text
         assert "Nothing was found that has to be fixed" not in text
+
+
+def test_the_scope_names_the_window_that_is_counted() -> None:
+    began, ended = ENDS - timedelta(days=7), ENDS - timedelta(days=1)
+    scope = markdown(report_of(FLEET)).splitlines()[2]
+    for windows, words in (
+        ((("paym-id", None, None), ("search-id", None, None)), ""),
+        ((("paym-id", began, None), ("search-id", began, None)), " are counted from 2026-11-14 06:00 UTC."),
+        (
+            (("paym-id", None, None), ("search-id", began, ended)),
+            " of search are counted from 2026-11-14 06:00 UTC to 2026-11-20 06:00 UTC.",
+        ),
+    ):
+        told = markdown(report_of(replace(FLEET, windows=windows))).splitlines()[2]
+        assert told == scope + (f" Unclean elections, restarts and times{words}" if words else "")
 
 
 def tiles(figures: Figures) -> dict[str, str]:

@@ -293,6 +293,8 @@ class Figures:
     missing: tuple[Missing, ...] = ()
     quarantined: int = 0
     """Files that could not be read: `inputs`."""
+    windows: tuple[tuple[str, datetime | None, datetime | None], ...] = ()
+    """Of each cluster of `exposure` (its id): from when to when was looked at; None: not bounded."""
 
     def cluster(self, id: str) -> Cluster:
         """A cluster by its id, also one that no partition is known of."""

@@ -7,7 +7,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import chain
 from typing import Any
 
@@ -433,7 +433,20 @@ def _scope(figures: Figures) -> str:
     begins = [one.begins for one in figures.clusters if one.begins is not None]
     ends = [one.ends for one in figures.clusters if one.ends is not None]
     span = f", from {moment(min(begins))} to {moment(max(ends))}" if begins and ends else ""
-    return f"{count(len(figures.clusters), 'cluster')}, {count(partitions, 'partition')}{span}."
+    known = f"{count(len(figures.clusters), 'cluster')}, {count(partitions, 'partition')}{span}."
+    return " ".join((known, *windows(figures)))
+
+
+def windows(figures: Figures) -> Iterator[str]:
+    """Which time is counted, where it is not all that is on record."""
+    found: dict[tuple[datetime | None, datetime | None], list[str]] = defaultdict(list)
+    for cluster, begin, end in figures.windows:
+        found[begin, end].append(figures.cluster(cluster).name)
+    for (begin, end), names in found.items():
+        span = [f"{word} {moment(at)}" for word, at in (("from", begin), ("to", end)) if at is not None]
+        if span:
+            some = "" if len(names) == len(figures.clusters) else f" of {listed(tuple(names), most=5)}"
+            yield f"Unclean elections, restarts and times{some} are counted {' '.join(span)}."
 
 
 def _tiles(figures: Figures) -> list[Tile]:

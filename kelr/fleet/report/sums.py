@@ -237,6 +237,7 @@ def figures_of(lake: Lake) -> Figures:
     """All figures of a report on a lake; of steps that were not run, that they were not."""
     at_ms = lake.version.at_ms
     exposed = {
+        "windows": (EXPOSURE, _windows),
         "weeks": (EXPOSURE, _weeks),
         "troubles": (EXPOSURE, _troubles),
         "elections": (UNCLEAN_ELECTIONS, _elections),
@@ -327,6 +328,12 @@ def is_older(lake: Lake, table: Table) -> bool:
 
 
 # What they went through.
+
+
+def _windows(lake: Lake) -> tuple[tuple[str, datetime | None, datetime | None], ...]:
+    rows = rows_of(lake, EXPOSURE, ("cluster", "window_from", "window_to"), pc.field("dimension") == "cluster")
+    found = {row["cluster"]: (row["window_from"], row["window_to"]) for row in rows}
+    return tuple((cluster, *found[cluster]) for cluster in sorted(found))
 
 
 def _weeks(lake: Lake) -> tuple[WeekTrouble, ...]:
