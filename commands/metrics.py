@@ -118,7 +118,8 @@ Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="For scripts: exit with 1 if there is something to be woken for, or a cluster showed no partition.",
+        help="For scripts: exit with 1 if there is something to be woken for, or if neither a cluster nor a controller"
+        " tells which partitions have leaders.",
     ),
 ]
 
@@ -126,7 +127,7 @@ Check = Annotated[
 @app.command(
     **on_cluster(
         {
-            ExitCode.FOUND: "--check found something to be woken for, or saw no partition",
+            ExitCode.FOUND: "--check found something to be woken for, or nothing tells which partitions have leaders",
             ExitCode.CONNECT: "neither an endpoint nor the cluster could be reached",
             ExitCode.PARTLY_DONE: "some endpoints, or the cluster, could not be reached",
         }

@@ -14,6 +14,7 @@ import typer
 from kelr.apart import Apart
 from kelr.commands.disk_logs import names_cluster
 from kelr.commands.session import Session, now_ms
+from kelr.commands.topic_errors import fail_unseen
 from kelr.engine.words import joined, plural
 from kelr.errors import ConnectError, ExitCode, KelrError, PartlyDoneError, UsageError
 from kelr.metrics.computed import Computed, Watcher, compute
@@ -77,10 +78,11 @@ def read_metrics(session: Session, asked: Asked, *, check: bool) -> None:
         found = look.figures()
     report = _report(look, found, asked, again=again)
     show_metrics(session.output, report)
-    saw_nothing = report.cluster is not None and not report.partitions
-    if check and (report.alerts or saw_nothing):
+    if check and (report.alerts or (report.cluster is not None and not report.tells_of_leaders)):
         raise typer.Exit(ExitCode.FOUND)
     _end(look)
+    if check:
+        fail_unseen(seen=report.tells_of_leaders)
 
 
 def _look(session: Session, asked: Asked, *, named: bool) -> _Look:

@@ -56,6 +56,13 @@ class MetricsReport:
     errors: tuple[TopicError, ...] = ()
     next_command: tuple[str, ...] | None = None
 
+    @property
+    def tells_of_leaders(self) -> bool:
+        """Whether it is known how many partitions have no leader."""
+        if self.cluster is not None:
+            return bool(self.partitions)
+        return any(one.metric == "offline_partitions" and one.value is not None for one in self.figures)
+
 
 def metrics_view() -> View[MetricFigure]:
     """One item for each metric."""
@@ -311,7 +318,8 @@ def _quiet(report: MetricsReport) -> tuple[str, Style]:
     if report.cluster is not None:
         return (f"{quiet} in what could be described", Style.NOTICE) if report.errors else (quiet, Style.GOOD)
     if all(one.value is None for one in report.figures):
-        return "nothing is known: no endpoint answered, and no cluster was asked", Style.BAD
-    leaders = any(one.metric == "offline_partitions" and one.value is not None for one in report.figures)
-    unknown = "" if leaders else "; whether partitions have leaders is not known (no controller was read)"
-    return f"{quiet} in what was read{unknown}", Style.NOTICE
+        answered = any(one.heard for one in report.asked)
+        endpoints = "no endpoint that answered has any of these figures" if answered else "no endpoint answered"
+        return f"nothing is known: {endpoints}, and no cluster was read", Style.BAD
+    unknown = "; whether partitions have leaders is not known (no controller was read)"
+    return f"{quiet} in what was read{'' if report.tells_of_leaders else unknown}", Style.NOTICE

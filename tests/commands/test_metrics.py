@@ -408,3 +408,26 @@ def test_a_gauge_of_0_is_not_the_same_as_nothing_seen(live: Callable[[Snapshot],
     (offline,) = [one for one in document["items"] if one["metric"] == "offline_partitions"]
     assert (offline["value"], offline["computed"], offline["comparison"]) == (0, None, "not-comparable")
     assert "kelr was shown no partition" in offline["why"]
+
+
+@respx.mock
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "go_threads 7.0\n",
+            "no endpoint that answered has any of these figures, and no cluster was read",
+        ),
+        (
+            "kafka_server_replicamanager_underminisrpartitioncount 0.0\n",
+            "nothing to be woken for in what was read; whether partitions have leaders is not known",
+        ),
+    ],
+)
+def test_endpoints_that_tell_nothing_of_leaders_pass_no_check(kelr: Kelr, body: str, said: str) -> None:
+    respx.get("http://c1/metrics").mock(return_value=httpx.Response(200, text=body))
+    ran = kelr("metrics", "--endpoint", "c1", "--check")
+    assert ran.code == 1
+    assert said in ran.out
+    respx.get("http://c1/metrics").mock(return_value=controller(0))
+    assert kelr("metrics", "--endpoint", "c1", "--check").code == 0
