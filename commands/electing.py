@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import fail_unseen, sees_any
 from kelr.controller import choose_rules
+from kelr.engine import situation_of
 from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
 from kelr.errors import NotRecordedError, RefusedError, UsageError
@@ -32,9 +33,10 @@ from kelr.model import (
     ElectionType,
     PartitionState,
     Selection,
-    Situation,
+    TopicConfig,
     TopicError,
     TopicPartition,
+    leader_min_isr,
     parse_election_type,
 )
 from kelr.model.plan import (
@@ -445,16 +447,24 @@ def _plan(source: Source, wanted: Wanted, found: Gathered) -> Plan:
     )
     if not made.rules:
         made = replace(made, rules=choose_rules(source.cluster().features).rules.name)
-    led = tuple(_led(state, wanted.election) for state in found.left_out)
+    led = _led(source, found, wanted.election)
     left = sorted((*made.not_planned, *led), key=lambda one: one.address)
     return replace(made, not_planned=tuple(left))
 
 
-def _led(state: PartitionState, election: ElectionType) -> NotPlanned:
+def _led(source: Source, found: Gathered, election: ElectionType) -> Iterator[NotPlanned]:
+    """The partitions that have what was asked for. Where all are in sync, min ISR is met whatever it is."""
     leads = "the preferred replica leads" if election is ElectionType.PREFERRED else "it has a leader"
-    return NotPlanned(
-        state.topic, state.partition, Unplanned.NOT_NEEDED, Situation.HEALTHY, reason=leads, leader=state.leader
-    )
+    behind = {state.topic for state in found.left_out if not {*state.replicas} <= {*state.isr}}
+    unread = sorted(behind - found.snapshot.configs.keys())
+    configs = {**found.snapshot.configs, **(source.topic_configs(unread) if unread else {})}
+    for state in found.left_out:
+        config = configs.get(state.topic, TopicConfig())
+        min_isr = leader_min_isr(config.min_insync_replicas, len(state.replicas))
+        situation = situation_of(state, found.snapshot.cluster, min_isr)
+        yield NotPlanned(
+            state.topic, state.partition, Unplanned.NOT_NEEDED, situation, reason=leads, leader=state.leader
+        )
 
 
 # Changing.

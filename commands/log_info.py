@@ -12,7 +12,7 @@ import typer
 from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, show_disk_logs, silence_of_cluster, with_disks
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, on_cluster, open_session
 from kelr.commands.session import Session
-from kelr.commands.topic_errors import topics_failed
+from kelr.commands.topic_errors import fail_unseen, topics_failed
 from kelr.errors import ExitCode, UsageError
 from kelr.model import Selection, TopicError
 
@@ -26,6 +26,7 @@ Lineage = Annotated[
 @app.command(
     **on_cluster(
         {
+            ExitCode.FOUND: "no partition was seen",
             ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
             ExitCode.PARTLY_DONE: "some of the topics could not be described, or no cluster answered beside the disks",
         }
@@ -82,13 +83,14 @@ def log_info(
     errors, shown = _show(session, selection, lineage=lineage, directories=log_dir or (), files=logs or ())
     if errors:
         raise topics_failed(errors, some_worked=shown > 0, source=session.source())
+    fail_unseen(seen=shown > 0)
 
 
 def _show(
     session: Session, selection: Selection, *, lineage: bool, directories: Sequence[Path], files: Sequence[Path]
 ) -> tuple[list[TopicError], int]:
     from kelr.sources.log_pages import read_logs  # noqa: PLC0415 - not for --help
-    from kelr.view.describe import cluster_head, note_errors  # noqa: PLC0415
+    from kelr.view.describe import NOTHING_READ, cluster_head, note_errors  # noqa: PLC0415
     from kelr.view.disk_logs import show_disks  # noqa: PLC0415
     from kelr.view.log_info import LogNotes, log_info_tail, log_info_view, log_rows  # noqa: PLC0415
 
@@ -113,6 +115,8 @@ def _show(
         for warning in beside.warnings:
             output.note(warning)
         notes.show(output)
+        if not listing.rows and not errors:
+            output.note(NOTHING_READ)
         note_errors(output, errors)
         if command is not None:
             output.next(command)

@@ -261,7 +261,10 @@ def _on_disk(row: LogRow) -> Text:
 
 def _behind(row: LogRow) -> Text:
     if row.is_best:
-        return styled("best", Style.GOOD)
+        unread = bool(row.logs.unheard)
+        return styled(
+            f"best of {len(row.logs.heard)} read" if unread else "best", Style.NOTICE if unread else Style.GOOD
+        )
     behind = _behind_best(row)
     return UNKNOWN if behind is None else styled(str(behind), Style.BAD) if behind else plain("0")
 

@@ -676,3 +676,15 @@ def test_the_version_is_shown_as_by_kafkas_tool_before_anything_else_is_asked_fo
     ran = kelr("elect", "--version")
     assert (ran.code, ran.out, ran.err) == (0, f"kelr {__version__}\n", "")
     assert "--version" in kelr("elect", "--help").out
+
+
+def test_a_partition_that_has_what_was_asked_for_is_not_called_healthy_for_it(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    alone = replace(MOVABLE, isr=(3,))
+    for state, situation in ((MOVABLE, "healthy"), (alone, "under-min-isr")):
+        serve(monkeypatch, replace(STATE, partitions=(state,)))
+        (described,) = json.loads(kelr("describe", "orders:5", *CONNECTION, "-o", "json").out)["items"]
+        document = json.loads(kelr("elect", "-e", "unclean", "orders:5", "--dry-run", *CONNECTION, "-o", "json").out)
+        assert described["situation"] == document["items"][0]["not_planned"]["situation"] == situation

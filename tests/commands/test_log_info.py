@@ -25,8 +25,8 @@ def test_table(kelr: Kelr) -> None:
 PARTITION   REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  SOURCE
 orders:1    3        live az3    -                   0      0  116  116      19  ListOffsets+Fetch
 orders:1    1~       fenced az1  elr last-known      ?      ?    ?    ?       ?  not read: connection refused
-orders:1    2        live az2    -                   0      0  135  120    best  ListOffsets+Fetch
-payments:0  3        live az3    leader isr          1      0   50   40    best  ListOffsets+Fetch
+orders:1    2        live az2    -                   0      0  135  120    best of 2 read  ListOffsets+Fetch
+payments:0  3        live az3    leader isr          1      0   50   40    best of 2 read  ListOffsets+Fetch
 payments:0  2        live az2    elr                 0     10   45   40      20  ListOffsets+Fetch
 payments:0  1~       fenced az1  -                   ?      ?    ?    ?       ?  not read: connection refused
 """
@@ -134,6 +134,21 @@ def test_targets_are_required(kelr: Kelr) -> None:
     assert ran.code == 2
     assert "--all-topic-partitions asks all" in ran.err
     assert kelr("log-info", "--all-topic-partitions").code == 0
+
+
+@pytest.mark.parametrize("target", ["nope-*", "payments-*"])
+def test_no_partition_seen_is_said(kelr: Kelr, target: str) -> None:
+    ran = kelr("log-info", target)
+    assert ran.code == 1
+    assert "no partition was found: brokers leave topics that this principal may not describe" in ran.err
+
+
+def test_the_best_log_is_best_of_all_where_all_were_read(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    payments = TopicPartition("payments", 0)
+    (state,) = (one for one in INCIDENT.partitions if one.address == payments)
+    cluster(replace(INCIDENT, partitions=(replace(state, replicas=(3, 2)),)))
+    cells = kelr("log-info", "payments").out.splitlines()[1].split()
+    assert (cells.count("best"), cells.count("read")) == (1, 0)
 
 
 def test_unknown_topics(kelr: Kelr) -> None:

@@ -166,6 +166,7 @@ class Passing:
 
 _RAN_ON = frozenset({None, Restart.SAME_INCARNATION})
 """What is no restart of a broker."""
+_IN_SYNC = frozenset({ElectedAs.ISR, ElectedAs.ELR})
 _AS_FOUND = Cause(CauseKind.AS_FOUND)
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
 
@@ -440,7 +441,10 @@ class History:
             return None
         if cause.kind is CauseKind.PREFERRED_ELECTION:
             chosen = ElectedAs.PREFERRED
-        if chosen is ElectedAs.ISR and before.leader is None and not self._memory.ran_on(after.leader, after.address):
+        told = chosen is ElectedAs.ELR and self.image.keeps_elr
+        # An ELR from before ELR was switched off keeps its members, whatever became of their logs.
+        unsure = before.leader is None or (chosen is ElectedAs.ELR and not told)
+        if chosen in _IN_SYNC and unsure and not self._memory.ran_on(after.leader, after.address, told=told):
             chosen = ElectedAs.UNKNOWN
         asked = cause.kind in {CauseKind.PREFERRED_ELECTION, CauseKind.ELECTION}
         designated = asked and self._memory.put_first(after, at_ms)

@@ -164,10 +164,14 @@ class Memory:
         known = self._last_led.get(before.address)
         return None if known is None else known.leader
 
-    def ran_on(self, broker: int, address: TopicPartition) -> bool:
-        """Whether no restart that nothing tells of can have cut a broker's log since the partition lost its leader."""
-        known = self._last_led.get(address)
-        return known is not None and self._untold_restarts.get(broker, -1) < known.until_offset
+    def ran_on(self, broker: int, address: TopicPartition, *, told: bool) -> bool:
+        """Whether no restart that nothing tells of can have cut a broker's log since the partition lost its leader.
+
+        Args:
+            told: whether such a restart would have been told if it was before the log begins.
+        """
+        known, restarted = self._last_led.get(address), self._untold_restarts.get(broker, -1)
+        return restarted < known.until_offset if known is not None else told and restarted < 0
 
     def restarted(self, broker: int, offset: int) -> None:
         """A broker registered, and no record tells whether it was shut down cleanly."""

@@ -285,6 +285,42 @@ def test_with_elr_a_restart_that_was_not_clean_is_told() -> None:
     assert elected(log, 1, 9) is ElectedAs.ISR
 
 
+@pytest.mark.parametrize(
+    ("again", "off", "elected_as"),
+    [
+        (False, True, ElectedAs.UNKNOWN),
+        (True, True, ElectedAs.UNKNOWN),
+        (False, False, ElectedAs.ELR),
+    ],
+)
+def test_an_elr_from_before_elr_was_switched_off_proves_nothing(
+    *, again: bool, off: bool, elected_as: ElectedAs
+) -> None:
+    """No unclean shutdown strikes its members while ELR is off, also where it is on again when one is elected."""
+    log = Log()
+    log.topic(1, 2, leader=NONE, isr=(), elr=(1, 2))
+    log.write(fenced(1), fenced(2))
+    if off:
+        log.write(rec.FeatureLevel(ELR_FEATURE, 0))
+    log.write(registered(1, 9))
+    if again:
+        log.write(rec.FeatureLevel(ELR_FEATURE, 1))
+    log.write(unfenced(1, 9), changed(leader=1, isr=(1,), elr=(2,)))
+    election = log.last().election
+    assert election is not None
+    assert election.elected_as is elected_as
+
+
+def test_an_elr_member_that_follows_a_leader_with_elr_off_proves_nothing() -> None:
+    log = Log()
+    log.topic(1, 2, isr=(1,), elr=(2,))
+    log.write(rec.FeatureLevel(ELR_FEATURE, 0))
+    log.write(changed(leader=2, isr=(2,), elr=()), fenced(1))
+    election = log.last().election
+    assert election is not None
+    assert election.elected_as is ElectedAs.UNKNOWN
+
+
 def test_the_running_broker_that_registers_again_was_not_restarted() -> None:
     log = Log(elr=False)
     last_in_sync(log)
