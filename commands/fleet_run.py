@@ -29,13 +29,15 @@ Since = Annotated[
         "--since", metavar="TIME", help="Show what got better and worse since the last run before then: a time, or 7d."
     ),
 ]
-Check = Annotated[bool, typer.Option("--check", help="For pipelines: exit with 1 if there is anything to fix.")]
+Check = Annotated[
+    bool, typer.Option("--check", help="For pipelines: exit with 1 if there is anything to fix, or not looked at.")
+]
 
 
 @app.command(
     **on_this_machine(
         {
-            ExitCode.FOUND: "--check: there is something to fix",
+            ExitCode.FOUND: "--check: there is something to fix, or not everything was looked at",
             ExitCode.UNSUPPORTED: "PySpark or a Java for it is missing, or workers cannot run kelr",
             ExitCode.REFUSED: "another run has changed the lake meanwhile",
             ExitCode.PARTLY_DONE: "some files went into quarantine",
@@ -72,7 +74,7 @@ def run(ctx: typer.Context, *, config: Config, since: Since = None, check: Check
     _show(output, found)
     if found.quarantined:
         raise typer.Exit(ExitCode.PARTLY_DONE)
-    if check and found.findings:
+    if check and (found.findings or found.unseen):
         raise typer.Exit(ExitCode.FOUND)
 
 

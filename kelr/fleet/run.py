@@ -24,7 +24,7 @@ from kelr.fleet.exposure.wanted import Wanted
 from kelr.fleet.files import files_at
 from kelr.fleet.ingest import ingest
 from kelr.fleet.lake import Lake
-from kelr.fleet.report.pages import TITLE, report_of
+from kelr.fleet.report.pages import TITLE, gaps, report_of
 from kelr.fleet.report.sums import figures_of, is_older
 from kelr.fleet.report.written import CSV, HTML, MARKDOWN, write_report
 from kelr.fleet.session import is_there
@@ -172,6 +172,7 @@ def run(spark: Callable[[], SparkSession], config: RunConfig, *, now_ms: int, si
         findings=len(report.findings),
         written=written,
         compared_ms=None if compared is None else compared[0],
+        unseen=tuple(gap.text for gap in gaps(figures)),
     )
 
 

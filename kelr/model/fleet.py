@@ -102,3 +102,5 @@ class FleetRun:
     """Files of the report."""
     compared_ms: int | None
     """When the run had ended that this one is compared with, in milliseconds since 1970."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at; sentences."""

@@ -34,6 +34,7 @@ def run_view() -> View[ClusterTrend]:
             Fact("new_files", "integer", "Files that no run before had taken."),
             Fact("quarantined", "object[]", "`path`, `cluster` (null: not known) and `reason` of each file."),
             Fact("findings", "integer", "What there is to fix."),
+            Fact("unseen", "string[]", "What was not looked at."),
             Fact("written", "string[]", "Files of the report."),
             Fact("compared_with", "string?", "When the run had ended that `before_...` is of; null: not compared."),
         ),
@@ -46,6 +47,7 @@ def run_tail(found: FleetRun) -> Mapping[str, Json]:
         **attributes(found, "lake", "version", "done", "new_files"),
         "quarantined": [{"path": one.path, "cluster": one.cluster, "reason": one.reason} for one in found.quarantined],
         "findings": found.findings,
+        "unseen": list(found.unseen),
         "written": list(found.written),
         "compared_with": None if found.compared_ms is None else time_text(found.compared_ms),
     }
@@ -60,7 +62,7 @@ def in_a_line(found: FleetRun) -> str:
         f"did {', '.join(found.done)}" if found.done else "nothing new",
         f"{_counted(len(found.clusters), 'cluster')}, {_counted(total['partitions'], 'partition')}",
         f"{total['leaderless']:,} leaderless, {total['under_min_isr']:,} under min ISR{unknown}",
-        _counted(found.findings, "finding"),
+        _counted(found.findings, "finding") + (", not everything was looked at" if found.unseen else ""),
         f"{_counted(len(found.quarantined), 'file')} in quarantine",
     ]
     return "; ".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_line_and_what_moved() -> None:
     assert in_a_line(RUN) == (
         "lake version 12; did ingest, report; 2 clusters, 10 partitions; 2 leaderless, 3 under min ISR (UNKNOWN of 1);"
-        " 4 findings; 1 file in quarantine"
+        " 4 findings, not everything was looked at; 1 file in quarantine"
     )
     since = "since 2026-11-02 00:00:00.000Z"
     assert [line.partition(" since")[0] for line in changes_of(RUN)] == [
@@ -88,6 +89,16 @@ def test_a_line_and_what_moved() -> None:
     still = FleetRun("lake", 1, (), (ClusterTrend("a", "a", same, same),), 0, (LOST,), 0, (), RUN.compared_ms)
     assert list(changes_of(still)) == [f"the same as {since.removeprefix('since ')}"]
     assert in_a_line(still).startswith("lake version 1; nothing new; 1 cluster, 9 partitions;")
+
+
+@pytest.mark.parametrize("unseen", [(), ("No partition was found of Yq1.",)])
+def test_check_fails_where_not_everything_was_looked_at(
+    unseen: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = replace(RUN, quarantined=(), findings=0, unseen=unseen)
+    monkeypatch.setattr("kelr.fleet.run.run", lambda *_, **__: found)
+    code = main(["fleet", "run", "--config", str(written(tmp_path, CONFIG)), "--check", "-o", "json"])
+    assert (code, json.loads(capsys.readouterr().out)["unseen"]) == (len(unseen), list(unseen))
 
 
 @pytest.mark.usefixtures("spark")
