@@ -258,6 +258,13 @@ def test_what_they_went_through(figures: Figures) -> None:
 SOURCES = (("a", "log"), ("b", "snapshot"))
 
 
+def test_a_cluster_stands_as_of_the_end_of_its_log_also_where_a_snapshot_is_newer() -> None:
+    later = {"cluster": "a", "at": NOON + timedelta(days=9), "event": "brokers-source", "source": "snapshot"}
+    end = {"cluster": "a", "at": NOON, "offset": 9, "event": "end", "source": "log"}
+    lake = InMemory({PARTITION_STATES: STATES, BROKER_EVENTS: [], CLUSTER_EVENTS: [end, later]})
+    assert {one.id: one.ends for one in clusters(cast("Lake", lake))} == {"a": NOON, "b": None}
+
+
 def of_steps(*sums: Mapping[str, Any], expose: str) -> InMemory:
     """A lake of two clusters, of which some were looked at."""
     return InMemory(

@@ -56,7 +56,7 @@ class Cluster:
     standing: Standing = Standing()
     brokers: tuple[Broker, ...] = ()
     begins: datetime | None = None
-    """When the oldest of its input begins; UTC."""
+    """When the oldest of its input begins, of its metadata log where there is one; UTC."""
     ends: datetime | None = None
     """When the newest ends."""
     from_log: bool = False

@@ -89,7 +89,7 @@ def clusters(lake: Lake) -> tuple[Cluster, ...]:
             lake.version.clusters.get(id, id),
             standings.get(id, Standing()),
             brokers.get(id, ()),
-            *_span([times[key] for key in times if key[0] == id]),
+            *_span([times[key] for key in times if key[0] == id and (key[1] == LOG or id not in logged)]),
             id in logged,
             topics.get(id, ()),
         )
