@@ -209,6 +209,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     if stopping is not None and stopping.replica == first:
         return stopping
     another = rather_another(case, found, first) if len(awaited) == 1 else None
+    another = another or (_ask_the_live_first(case, found, first) if first in lacking else None)
     if another is not None:
         return another
     text = _bring_one_back(case, found, awaited, lacking)
@@ -242,6 +243,13 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         start=awaited,
     )
     return with_its_return(case, found, advice, first)
+
+
+def _ask_the_live_first(case: Case, found: Findings, replica: int) -> Advice | None:
+    """Who is waited for is known to lack committed records: logs of live replicas that were not read may hold them."""
+    lacks = "Kafka elects it at once, and it is known to lack committed records."
+    keep = f"Keep broker {replica} down for now: {lacks}"
+    return ask_the_live_first(case, found, replica, keep, or_designate(case, found, "If that cannot be done"))
 
 
 def _bring_one_back(case: Case, found: Findings, awaited: Sequence[int], lacking: Sequence[int]) -> str:
