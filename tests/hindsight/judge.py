@@ -467,7 +467,8 @@ def _no_hold(case: Case) -> _Answer:
 
 
 def _rescue(case: Case) -> _Answer:
-    """It saves each record that a heard log holds and the elected one does not, once, and none that was deleted."""
+    """It saves each record that a heard log holds and the elected one does not, once, and none that was deleted: but
+    where the elected one begins behind a log's end, nothing shows whether it ever held what that has."""
     planned: PlannedElection = case.claim.says
     if planned.elect not in case.truth.logs or planned.evidence.leader is not None:
         return Verdict.OPEN, ""
@@ -486,11 +487,15 @@ def _rescue(case: Case) -> _Answer:
         for offset, record in case.truth.logs[step.replica].items()
         if step.from_offset <= offset < step.to_offset
     ]
+    evidence = {log.replica: log for log in planned.evidence.logs}
+    begins = evidence[planned.elect].log_start or 0
+    unshown = {step.replica for step in planned.rescue if (evidence[step.replica].log_end or 0) <= begins}
+    may = {record for replica in unshown for record in case.truth.logs[replica].values()}
     problems = {
         "not saved": wanted - set(saved),
         "saved twice": {record for record in saved if saved.count(record) > 1},
         "saved and not lost": set(saved) & own,
-        "saved and deleted on purpose": set(saved) & case.truth.deleted,
+        "saved and deleted on purpose": set(saved) & case.truth.deleted - may,
     }
     return _is(
         not any(problems.values()), "; ".join(f"{len(which)} {text}" for text, which in problems.items() if which)

@@ -60,6 +60,7 @@ MENDED = {
     1128695: "a rescue was to save what DeleteRecords had taken, as another log showed later (the judge's)",
     1128824: "a log that begins where the planned one ended was to hold all of it: it had been emptied",
     1172399: "a member of the ISR that lacks committed records was to be started beside live logs that were not read",
+    1174861: "a rescue saves a log that ends where the elected one begins: nothing shows a deletion (the judge's)",
     1100701: "nothing committed was to be lost where the ELR is not known, and min ISR had been less",
     91664: "a transaction begins beyond the high watermark of whoever is designated",
 }
