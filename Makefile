@@ -60,12 +60,12 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 spark-java: $(READY)
 	@$(BIN)/python -m kelr.fleet.java
 
-# Each is a pytest of its own, and six run beside each other: tests with clusters or processes wait most of their time, and
-# with all at once brokers did not start in three minutes on a slow machine. Each
+# Each is a pytest of its own. Four run beside each other, two of them with clusters, which wait most of their time: with all at
+# once brokers did not start in three minutes on a slow machine. Each
 # has a cluster of its own, too: the more topics a cluster has, the longer a broker takes to start (240 partitions: twice). None
 # takes more than about a fifth of the processor time, or it would go on alone on one core when all others have ended.
-RUNS := $(addprefix pytest-,predictions incidents clusters histories fleet lab commands rest)
-BESIDE := $(MAKE) --no-print-directory --keep-going --jobs=6
+RUNS := $(addprefix pytest-,clusters predictions histories lab incidents rest commands fleet)
+BESIDE := $(MAKE) --no-print-directory --keep-going --jobs=4
 TESTS_predictions := $(addprefix tests/cluster/test_,predictions.py doctor.py predictions_in_corners.py live_reassignments.py \
 	live_source.py disk.py)
 TESTS_incidents := $(addprefix tests/cluster/test_,metadata_log.py recovery_quorum.py history.py whatif.py rescue.py elect.py \
