@@ -61,9 +61,9 @@ spark-java: $(READY)
 	@$(BIN)/python -m kelr.fleet.java
 
 # Each is a pytest of its own. Four run beside each other, two of them with clusters, which wait most of their time: with all at
-# once brokers did not start in three minutes on a slow machine. Each
-# has a cluster of its own, too: the more topics a cluster has, the longer a broker takes to start (240 partitions: twice). None
-# takes more than about a fifth of the processor time, or it would go on alone on one core when all others have ended.
+# once brokers did not start in three minutes on a slow machine. Each has a cluster of its own, too: the more topics a cluster
+# has, the longer a broker takes to start (240 partitions: twice). None takes more than about a fifth of the processor time, or
+# it would go on alone on one core when all others have ended.
 RUNS := $(addprefix pytest-,clusters predictions histories lab incidents rest commands fleet)
 BESIDE := $(MAKE) --no-print-directory --keep-going --jobs=4
 TESTS_predictions := $(addprefix tests/cluster/test_,predictions.py doctor.py predictions_in_corners.py live_reassignments.py \

@@ -26,7 +26,6 @@ from kelr.recovery.journal_store import journal_files, open_journals
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.replay.history import ElectedAs, Entry, History, Interest, PartitionEntry, Trouble, Window, grouped
-from kelr.replay.records import At, RecordBatch
 from kelr.rescue.known import DUMP, known_files
 from kelr.sources.base import Source, silence_of
 from kelr.sources.decisions import decide_partitions
@@ -350,8 +349,7 @@ def _untold(wanted: Wanted, told: Told | None, now: Look) -> Iterator[Gap]:
         return
     begins, ends = (when(at_ms)[:19] for at_ms in (told.whole_since_ms or told.begins_ms, told.ends_ms))
     if told.whole_since_ms is not None:
-        why = "a checkpoint stands for it in the metadata log" if wanted.since is None else "--since"
-        yield Gap(f"What happened before {begins} UTC is not told ({why}): only how partitions stood then.")
+        yield Gap(f"What happened before {begins} UTC is not told by the metadata log: only how partitions stood then.")
     if not told.to_its_end or told.ends_ms + READ_WITHIN_MS < now.taken_at_ms:
         why = "" if wanted.until is None else " (--until)"
         yield Gap(f"What happened between {ends} UTC{why} and the newest look is not told by the metadata log.")
@@ -542,10 +540,6 @@ class _Reading:
         self._entries: list[Entry] = []
         self._left_out = 0
         self._turns: dict[TopicPartition, list[Turn]] = {}
-        self._begins_ms: int | None = None
-        self._whole_since_ms: int | None = None
-        self._skipped = False
-        """Whether a batch was before the window."""
         self._elr_on = True
 
     def told(self) -> Told | None:
@@ -555,21 +549,17 @@ class _Reading:
             for batch in self._log.batches(progress):
                 if history.over(batch):
                     break
-                if self._begins_ms is None:
-                    self._begin(batch)
-                if batch.of_checkpoint:
-                    self._whole_since_ms = batch.timestamp_ms
                 self._take(list(history.take(batch)))
-                self._elr_on &= history.image.keeps_elr or self._begins_ms is None or not history.image.names
+                self._elr_on &= history.image.keeps_elr or history.begins_ms is None or not history.image.names
             self._take(list(history.finish()))
         as_of = history.as_of
-        if as_of is None or self._begins_ms is None:
+        if as_of is None or history.begins_ms is None:
             return None
         summaries = {one.address: one for one in history.summaries() if _IN_TROUBLE & one.spans.keys() or one.unsafe}
         return Told(
             self._log.name,
-            self._begins_ms,
-            self._whole_since_ms,
+            history.begins_ms,
+            history.whole_since_ms,
             as_of.timestamp_ms,
             self._window.until is None and not self._log.cut_short,
             self._elr_on,
@@ -581,13 +571,6 @@ class _Reading:
             {at: tuple(turns) for at, turns in self._turns.items() if at in summaries},
             (*self._log.warnings, *check_understood(history.image, name=self._log.name)),
         )
-
-    def _begin(self, batch: RecordBatch) -> None:
-        if self._window.begun(At(batch.base_offset, batch.epoch, batch.timestamp_ms)):
-            self._begins_ms = batch.timestamp_ms
-            if self._skipped:
-                self._whole_since_ms = batch.timestamp_ms
-        self._skipped = True
 
     def _take(self, found: list[Entry]) -> None:
         for entry in found:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from kelr.errors import ConnectError
 from kelr.model import Decision, PartitionState, Selection, Snapshot, Target, TopicPartition
 from kelr.recovery.apply_context import Site
+from kelr.sources.base import Page
 from kelr.sources.decisions import decide_partitions
 
 
@@ -21,6 +23,13 @@ class States(dict[TopicPartition, PartitionState]):
     def __init__(self, states: Iterable[PartitionState] = (), unread: Mapping[str, str] | None = None) -> None:
         super().__init__((state.address, state) for state in states)
         self._unread = unread or {}
+
+    @classmethod
+    def of(cls, pages: Iterable[Page]) -> Self:
+        """What these pages tell."""
+        told = list(pages)
+        unread = {error.topic: error.error for page in told for error in page.topic_errors if not error.is_gone}
+        return cls((state for page in told for state in page.partitions), unread)
 
     def why_unread(self, at: TopicPartition) -> str | None:
         """Why it could not be described; None where it was, or is not there."""
@@ -77,9 +86,7 @@ def read_states(site: Site, addresses: Collection[TopicPartition]) -> States | N
     try:
         site.source.forget()
         site.source.cluster()
-        pages = list(site.source.pages(selection_of(addresses)))
-        unread = {error.topic: error.error for page in pages for error in page.topic_errors if not error.is_gone}
-        return States((state for page in pages for state in page.partitions), unread)
+        return States.of(site.source.pages(selection_of(addresses)))
     except ConnectError:
         return None
 

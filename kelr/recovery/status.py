@@ -22,13 +22,10 @@ from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.journal_store import is_blank, is_ended, journal_files
 from kelr.recovery.places import cluster_directory
-from kelr.recovery.reading import selection_of
+from kelr.recovery.reading import States, selection_of
 from kelr.recovery.restoring import may_be_a_rivals, order_of, same_topic
 from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source, silence_of
-
-_Told = tuple[Mapping[TopicPartition, PartitionState], Mapping[str, str]]
-"""The partitions that the cluster described, and by topic why others were not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,18 +185,17 @@ def status(
 
 
 def _lost(
-    told: _Told,
+    states: States,
     elections: tuple[PlannedElection, ...],
     known: Recorded,
     saved: Mapping[TopicPartition, SavedOfLoss],
 ) -> tuple[Lost, ...]:
-    states, unread = told
     found = (
         lost_with_audit(
             one,
             Seen(
                 states.get(one.address),
-                error=unread.get(one.topic, UNKNOWN_TOPIC),
+                error=states.why_unread(one.address) or UNKNOWN_TOPIC,
                 saved=saved[one.address],
             ),
             known,
@@ -247,24 +243,19 @@ def _journal(source: Source, journalled: Journalled) -> JournalStatus:
     )
 
 
-def _read(source: Source, elections: tuple[PlannedElection, ...]) -> _Told:
-    states: dict[TopicPartition, PartitionState] = {}
-    unread: dict[str, str] = {}
-    for page in source.pages(selection_of([one.address for one in elections])) if elections else ():
-        states.update((state.address, state) for state in page.partitions)
-        unread.update((one.topic, one.error) for one in page.topic_errors if not one.is_gone)
-    return states, unread
+def _read(source: Source, elections: tuple[PlannedElection, ...]) -> States:
+    return States.of(source.pages(selection_of([one.address for one in elections])) if elections else ())
 
 
 def _partitions(
-    told: _Told,
+    states: States,
     elections: tuple[PlannedElection, ...],
     refusal: Callable[[PlannedElection], str],
     journalled: Journalled | None = None,
 ) -> tuple[PartitionStatus, ...]:
-    states, unread = told
     return tuple(
-        _partition(one, states.get(one.address), journalled, unread.get(one.topic), refusal(one)) for one in elections
+        _partition(one, states.get(one.address), journalled, states.why_unread(one.address), refusal(one))
+        for one in elections
     )
 
 

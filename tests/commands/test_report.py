@@ -252,7 +252,10 @@ def test_of_times_that_a_metadata_log_does_not_tell_of_nothing_is_denied(kelr: K
     page, given = tmp_path / "review.html", ("--metadata-log", str(tmp_path / LOG), "--overwrite")
     for window, tells in (
         (("--until", "2023-11-14T22:13:23Z"), "What happened between 2023-11-14 22:13:23 UTC (--until) and the newest"),
-        (("--since", "2023-11-14T22:13:48Z"), "What happened before 2023-11-14 22:13:48 UTC is not told (--since)"),
+        (
+            ("--since", "2023-11-14T22:13:48Z"),
+            "What happened before 2023-11-14 22:13:48 UTC is not told by the metadata log",
+        ),
     ):
         assert kelr("report", str(page), *given, *window).code == 0
         text = words(page)
@@ -268,7 +271,7 @@ def test_of_what_was_before_a_checkpoint_nothing_is_denied(kelr: Kelr, tmp_path:
     page = tmp_path / "review.md"
     kelr("report", str(page), "--metadata-log", str(node))
     text = page.read_text()
-    assert "What happened before 2025-10-09 08:53:25 UTC is not told (a checkpoint stands for it" in text
+    assert "What happened before 2025-10-09 08:53:25 UTC is not told by the metadata log" in text
     assert "as far as is known" in text
 
 

@@ -203,6 +203,8 @@ class History:
         """The brokers that could lead when the window began."""
         self.begins_ms: int | None = None
         """From when on all is told; None where nothing of the window is on record."""
+        self.whole_since_ms: int | None = None
+        """Since when nothing is left out; None: since the cluster's first record."""
         self.begins_late = False
         """Whether a checkpoint stands for the first part of the window."""
         self.records_missing = False
@@ -339,6 +341,7 @@ class History:
         elif begun and since is not None and since.at_ms is not None:
             self.begins_ms = since.at_ms
             at = At(at.offset, at.epoch, since.at_ms)
+        self.whole_since_ms = self.begins_ms
         self.active_at_start = frozenset(broker for broker, found in self.image.brokers.items() if found.active)
         for state in self._of_interest(self.image.partitions()):
             self._see(state)
@@ -358,7 +361,7 @@ class History:
         known, self._known = self._known, None
         if known is None:
             return
-        self.records_missing = True
+        self.records_missing, self.whole_since_ms = True, at.timestamp_ms
         there = {state.address: state for state in self._of_interest(self.image.partitions())}
         for address in sorted(known.keys() | there.keys()):
             before, after = known.get(address), there.get(address)
